@@ -2,8 +2,8 @@
 
 Everything is seat-relative: index 0 is the observer, then clockwise. The parts of the observation
 and their order are those of `observation_layout`; the functions that write them go through the
-parts in the same order, with a running offset. Sets of tiles are unpacked 8 bits at a time from a
-table, which may write up to 7 zero bytes into the part behind; that one is written later.
+parts in the same order, with a running offset. Sets, of tiles, pips and seats, are unpacked 8 bits
+at a time from a table, which may write up to 7 zero bytes into the part behind: it comes later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from domino_env.compiled import jit
+from domino_env.compiled import jit, store_word
 from domino_env.engine import (
     MATCH,
     MAX_SEATS,
@@ -38,9 +38,10 @@ RULES_SIZE = len(SWITCH_VALUES) + sum(len(CHOICES[name]) for name in SWITCH_CHOI
 OWN_TILE, PLAY, BOTH, DRAW, PASS = 1, 2, 3, 4, 5  # kinds of `history`
 LEFT_END, RIGHT_END = 1, 2
 
-BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+WORDS = _BITS.view("<i8").ravel().copy()  # 8 bits as the 8 bytes of a word
 # Four tiles that fit left (low bits of the index) and right (high bits), as 8 bytes of a mask.
-SIDES = np.stack([BITS[:, :4], BITS[:, 4:]], axis=2).reshape(256, 8).astype(np.int8)
+SIDES = np.stack([_BITS[:, :4], _BITS[:, 4:]], axis=2).reshape(256, 8).view("<i8").ravel().copy()
 
 
 # ---------------------------------------------------------------- layouts
@@ -118,7 +119,6 @@ def history_length(rules: Rules) -> int:
 @jit
 def observe(g: Record, seat: int, places: int, out: np.ndarray, row: int) -> None:
     """Write what `seat` may know to `out[row]` (uint8 [., D], contiguous)."""
-    out[row] = 0
     offset = put_bits(out, row, 0, int(g.hands[seat]), int(g.tiles))
     put_public(g, seat, places, out, row, offset)
 
@@ -126,116 +126,124 @@ def observe(g: Record, seat: int, places: int, out: np.ndarray, row: int) -> Non
 @jit
 def state(g: Record, seat: int, places: int, out: np.ndarray, row: int) -> None:
     """Write the whole game as `seat` would number it to `out[row]` (uint8, `state_layout`)."""
-    out[row] = 0
-    tiles, seats = int(g.tiles), int(g.seats)
-    for r in range(seats):
-        put_bits(out, row, r * tiles, int(g.hands[(seat + r) % seats]), tiles)
+    tiles = int(g.tiles)
+    offset = put_sets(g.hands, seat, int(g.seats), tiles, places, out, row, 0)
+    for t in range(tiles):
+        out[row, offset + t] = 0
     for k in range(int(g.drawn), int(g.stock)):
-        out[row, places * tiles + int(g.boneyard[k])] = 1 + k - int(g.drawn)
-    put_public(g, seat, places, out, row, (places + 1) * tiles)
+        out[row, offset + int(g.boneyard[k])] = 1 + k - int(g.drawn)
+    put_public(g, seat, places, out, row, offset + tiles)
 
 
 @jit
 def put_bits(out: np.ndarray, row: int, offset: int, bits: int, size: int) -> int:
     """Unpack the lowest `size` bits to bytes at `offset`; returns the offset behind them."""
     for k in range(0, size, 8):
-        byte = bits >> k & 255
-        for j in range(8):
-            out[row, offset + k + j] = BITS[byte, j]
+        store_word(out, row, offset + k, WORDS[bits >> k & 255])
     return offset + size
 
 
 @jit
-def put_byte(out: np.ndarray, row: int, offset: int, value: int) -> int:
-    """Write a number, at most 255; returns the offset behind it."""
-    out[row, offset] = min(value, 255)
-    return offset + 1
+def absolute(observer: int, place: int, seats: int) -> int:
+    """The seat at a place as `observer` counts: itself 0, then clockwise."""
+    beyond = observer + place - seats
+    return beyond + (seats & beyond >> 63)  # without a branch: seats are hard to predict
 
 
 @jit
 def relative(seat: int, observer: int, seats: int) -> int:
     """The place of `seat` as `observer` counts: itself 0, then clockwise."""
-    return seat - observer if seat >= observer else seat - observer + seats
+    before = seat - observer
+    return before + (seats & before >> 63)
 
 
 @jit
-def put_one(out: np.ndarray, row: int, offset: int, index: int, size: int) -> int:
-    """Set one of `size` zero bytes, none where `index` is negative; the offset behind them."""
-    if index >= 0:
-        out[row, offset + index] = 1
-    return offset + size
+def place_bit(who: int, observer: int, seats: int) -> int:
+    """The place of a seat as a one-hot set; empty where `who` is negative."""
+    return 1 << relative(who, observer, seats) if who >= 0 else 0
 
 
 @jit
-def put_seat(g: Record, seat: int, who: int, places: int, out: np.ndarray, row: int, o: int) -> int:
-    """A one-hot seat, relative; all zero where `who` is negative."""
-    return put_one(out, row, o, relative(who, seat, int(g.seats)) if who >= 0 else -1, places)
+def put_sets(
+    sets: np.ndarray,
+    seat: int,
+    seats: int,
+    tiles: int,
+    places: int,
+    out: np.ndarray,
+    row: int,
+    offset: int,
+) -> int:
+    """A tile set a place, zero for absent seats; returns the offset behind them."""
+    for r in range(places):
+        bits = int(sets[absolute(seat, r, seats)]) if r < seats else 0
+        offset = put_bits(out, row, offset, bits, tiles)
+    return offset
 
 
 @jit
 def put_public(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> None:
     """Everything behind the hand: `placed` to `rules`."""
     seats, tiles, pips = int(g.seats), int(g.tiles), int(g.set) + 1
-    o = offset
+    o = put_sets(g.placed, seat, seats, tiles, places, out, row, offset)
+    table = 0
+    if int(g.left) >= 0:
+        table = 1 << int(g.left) | 1 << pips + int(g.right)
+        table |= place_bit(int(g.left_by), seat, seats) << 2 * pips
+        table |= place_bit(int(g.right_by), seat, seats) << 2 * pips + places
+    o = put_bits(out, row, o, table, 2 * pips + 2 * places)
+    o = put_counts(g, seat, places, out, row, o)
+    lacks = 1 if int(g.turn_draws) > 0 else 0
     for r in range(seats):
-        p = seat + r if seat + r < seats else seat + r - seats
-        put_bits(out, row, o + r * tiles, int(g.placed[p]), tiles)
-    for r in range(seats, places):
-        put_bits(out, row, o + r * tiles, 0, tiles)
-    o += places * tiles
-    o = put_one(out, row, o, int(g.left), pips)
-    o = put_one(out, row, o, int(g.right), pips)
-    o = put_seat(g, seat, int(g.left_by), places, out, row, o)
-    o = put_seat(g, seat, int(g.right_by), places, out, row, o)
-    for r in range(seats):
-        p = seat + r if seat + r < seats else seat + r - seats
-        out[row, o + r] = g.hand_size[p]
-        out[row, o + places + 2 + r] = g.draws[p]
-        out[row, o + 2 * places + 2 + r] = g.passes[p]
-    out[row, o + places] = int(g.stock) - int(g.drawn)
-    out[row, o + places + 1] = drawable(g)
-    o += 3 * places + 2
-    o = put_byte(out, row, o, 1 if int(g.turn_draws) > 0 else 0)
-    o = put_knowledge(g, seat, places, out, row, o)
-    o = put_seat(g, seat, int(g.leader), places, out, row, o)
-    o = put_seat(g, seat, int(g.seat) if int(g.over) == NOT_OVER else -1, places, out, row, o)
+        lacks |= int(g.lacks[absolute(seat, r, seats)]) << 1 + r * pips
+    o = put_bits(out, row, o, lacks, 1 + places * pips)
+    o = put_bits(out, row, o, int(g.not_dealt), tiles)
+    turn = place_bit(int(g.leader), seat, seats)
+    if int(g.over) == NOT_OVER:
+        turn |= place_bit(int(g.seat), seat, seats) << places
+    o = put_bits(out, row, o, turn, 2 * places)
     o = put_match(g, seat, places, out, row, o)
     put_rules(g, out, row, o)
 
 
 @jit
-def put_knowledge(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> int:
-    """The parts `lacks` and `not_dealt`."""
-    seats, tiles, pips = int(g.seats), int(g.tiles), int(g.set) + 1
-    for r in range(seats):
-        p = seat + r if seat + r < seats else seat + r - seats
-        bits = int(g.lacks[p])
-        for v in range(pips):
-            out[row, offset + r * pips + v] = bits >> v & 1
-    return put_bits(out, row, offset + places * pips, int(g.not_dealt), tiles)
+def put_counts(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> int:
+    """The parts `hand_size`, `stock`, `draws` and `passes`."""
+    seats = int(g.seats)
+    behind = offset + places
+    out[row, behind] = int(g.stock) - int(g.drawn)
+    out[row, behind + 1] = drawable(g)
+    for r in range(places):
+        p = absolute(seat, r, seats) if r < seats else -1
+        out[row, offset + r] = g.hand_size[p] if p >= 0 else 0
+        out[row, behind + 2 + r] = g.draws[p] if p >= 0 else 0
+        out[row, behind + 2 + places + r] = g.passes[p] if p >= 0 else 0
+    return offset + 3 * places + 2
 
 
 @jit
 def put_match(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> int:
     """The parts `score`, `open`, `aside` (a team's for both partners) and `match`."""
     seats = int(g.seats)
-    for r in range(seats):
-        side = (seat + r) % (2 if int(g.teams) else seats)
-        put_byte(out, row, offset + r, int(g.scores[side]))
-        out[row, offset + places + r] = g.opened[side]
-        put_byte(out, row, offset + 2 * places + r, int(g.aside[side]))
+    for r in range(places):
+        side = absolute(seat, r, seats) if r < seats else MAX_SEATS - 1
+        if int(g.teams):
+            side &= 1
+        here = 1 if r < seats else 0
+        out[row, offset + r] = here * min(int(g.scores[side]), 255)
+        out[row, offset + places + r] = here * int(g.opened[side])
+        out[row, offset + 2 * places + r] = here * min(int(g.aside[side]), 255)
     o = offset + 3 * places
-    o = put_byte(out, row, o, int(g.target) if int(g.episode) == MATCH else 0)
-    return put_byte(out, row, o, int(g.round))
+    out[row, o] = min(int(g.target), 255) if int(g.episode) == MATCH else 0
+    out[row, o + 1] = min(int(g.round), 255)
+    return o + 2
 
 
 @jit
 def put_rules(g: Record, out: np.ndarray, row: int, offset: int) -> None:
     """The part `rules`, in the order of SWITCH_CHOICES and SWITCH_VALUES."""
-    o = put_one(out, row, offset, int(g.draw), 3)
-    o = put_one(out, row, o, int(g.lead), 4)
-    o = put_one(out, row, o, int(g.next_lead), 3)
-    o = put_one(out, row, o, int(g.score), 3)
+    choices = 1 << int(g.draw) | 8 << int(g.lead) | 128 << int(g.next_lead) | 1024 << int(g.score)
+    o = put_bits(out, row, offset, choices, 13)
     out[row, o] = g.set
     out[row, o + 1] = g.seats
     out[row, o + 2] = g.teams
@@ -243,9 +251,9 @@ def put_rules(g: Record, out: np.ndarray, row: int, offset: int) -> None:
     out[row, o + 4] = g.reserve
     out[row, o + 5] = g.double_pair
     out[row, o + 6] = g.lead_tile
-    put_byte(out, row, o + 7, int(g.blank_double))
+    out[row, o + 7] = min(int(g.blank_double), 255)
     out[row, o + 8] = g.blank_double_when
-    put_byte(out, row, o + 9, int(g.opening))
+    out[row, o + 9] = min(int(g.opening), 255)
     out[row, o + 10] = g.opening_mode
     out[row, o + 11] = g.block_score
     out[row, o + 12] = g.team_block
@@ -267,8 +275,7 @@ def mask(g: Record, out: np.ndarray, row: int) -> None:
     k = 0
     while k + 4 <= tiles:  # four tiles, eight bytes at a time: a row has no room for more
         index = (left >> k & 15) | (right >> k & 15) << 4
-        for j in range(8):
-            out[row, 2 * k + j] = SIDES[index, j]
+        store_word(out, row, 2 * k, SIDES[index])
         k += 4
     while k < tiles:
         out[row, 2 * k] = left >> k & 1
