@@ -1,0 +1,128 @@
+"""Configurations of training runs: where they lie, how they are read, and the command line."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import yaml
+
+from domino_env.rules import Rules
+
+_HERE = Path(__file__).resolve().parent
+
+# In a checkout configs/ stands at the top of the tree; in an installed package beside this file.
+CONFIGS = next(p for p in (_HERE / "configs", _HERE.parent / "configs") if p.is_dir())
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; one line."""
+
+
+class Configuration(Protocol):
+    """A dataclass of settings with the rules of a game among them."""
+
+    __dataclass_fields__: dict[str, Any]
+    rules: dict[str, Any]
+
+
+C = TypeVar("C", bound=Configuration)
+
+
+def config_path(name: str) -> Path:
+    """The file of a config: `name` itself if it ends in .yaml, else that of a shipped config.
+
+    Raises `FileNotFoundError`, listing what is shipped, if there is no such file.
+    """
+    path = Path(name) if name.endswith(".yaml") else CONFIGS / f"{name}.yaml"
+    if not path.is_file():
+        shipped = ", ".join(sorted(p.stem for p in CONFIGS.glob("*.yaml")))
+        raise FileNotFoundError(f"config: there is no {name!r}, shipped are {shipped}")
+    return path
+
+
+def read_config(path: Path, kind: type[C], changes: Sequence[str] = ()) -> C:
+    """The configuration in a YAML file, with `--field value` changes, checked strictly.
+
+    Raises `ConfigError` or `RulesError`: what, found, expected.
+    """
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+    if found is None:
+        found = {}
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: found {type(found).__name__}, expected fields and values")
+    return checked({**found, **_changed(changes, found, kind)}, kind, str(path))
+
+
+def checked(found: dict[str, Any], kind: type[C], where: str) -> C:
+    """A mapping as a configuration: types, ranges, names of fields, rules."""
+    for name in found:
+        _check_name(str(name), kind, where)
+    try:
+        config = msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    Rules.from_dict(config.rules)
+    return config
+
+
+def _check_name(name: str, kind: type[Configuration], where: str) -> None:
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names)}"
+        raise ConfigError(f"{where}: there is no field {name!r}, {hint}")
+
+
+def _changed(
+    changes: Sequence[str], found: dict[str, Any], kind: type[Configuration]
+) -> dict[str, Any]:
+    """`--field value` and `--field=value` pairs; `--rules.seats 4` changes a field of the rules."""
+    result: dict[str, Any] = {}
+    words = [part for word in changes for part in _split(word)]
+    if len(words) % 2:
+        raise ConfigError(f"train: found {words[-1]!r} without a value, expected --field value")
+    for option, text in zip(words[::2], words[1::2], strict=True):
+        if not option.startswith("--"):
+            raise ConfigError(f"train: found {option!r}, expected --field value")
+        name, dot, rule = option[2:].replace("-", "_").partition(".")
+        _check_name(name, kind, "train")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise ConfigError(f"{name}: {text!r} cannot be read as a value") from None
+        if dot:
+            rules = result.get("rules", found.get("rules", {}))
+            result["rules"] = {**rules, rule: value}
+        elif name == "rules" and isinstance(value, str):
+            result["rules"] = {"preset": value}
+        else:
+            result[name] = value
+    return result
+
+
+def _split(word: str) -> list[str]:
+    return word.split("=", 1) if word.startswith("--") and "=" in word else [word]
+
+
+def described(kind: type[Configuration]) -> str:
+    """The fields of a configuration, their defaults, and the text below each, as a list."""
+    lines = []
+    for node in ast.walk(ast.parse(inspect.getsource(kind))):
+        if isinstance(node, ast.ClassDef):
+            for entry, text in zip(node.body[:-1], node.body[1:], strict=True):
+                if isinstance(entry, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    name = ast.unparse(entry.target)
+                    value = kind.__dataclass_fields__[name].default
+                    shown = "" if value is MISSING else str(value)
+                    lines.append(f"  --{name:<16} {shown:<12} {ast.literal_eval(text.value)}")
+    return "\n".join(lines)

@@ -1,0 +1,477 @@
+"""
+# Domino
+
+| Creation | `domino_v0.env()` or `pettingzoo.make("aec", "domino/domino-v0")` |
+|---|---|
+| Actions | Discrete |
+| Parallel API | With `turn_based_aec_to_parallel` |
+| Manual Control | No |
+| Agents | `['player_0', 'player_1']` up to `player_3` |
+| Agents | 2 to 4 |
+| Action Shape | () |
+| Action Values | Discrete(2T + 3), `Discrete(59)` with the 28 tiles of a double-six set |
+| Observation Shape | (D,), `(193,)` in `cabra` with two seats |
+| Observation Values | [0, 255] |
+
+Dominoes for two, three or four seats, each for itself or two pairs: an imperfect-information game
+of chance. A set of rules is a preset with fields changed, `env("cabra", seats=3)`:
+
+- `cabra` (`kozel`, `goat`): draw from the boneyard until a tile fits; both doubles of the ends may
+  go down at once; the pips left in hand are written down, and who reaches 101 is the goat.
+- `sin_robo` (`block`): nobody draws; who has nothing to play passes. One round.
+- `estandar` (`draw`): draw until a tile fits. One round.
+- `sin_robo_series`, `estandar_series`: the same two, the winner's points up to 100 or 61.
+
+## Rules in short
+
+The set is dealt, the rest is the boneyard. The highest double begins, and must. In turn each seat
+puts a tile at the left or the right end of the line, halves of equal pips together; who has no
+tile that fits draws or passes, as the rules say, and may do neither while one fits. A round is
+over when a hand is empty, or when no tile in any hand fits and nobody can draw (it is then
+*blocked*, and won by the fewest pips). The full specification is RULES.md of the project.
+
+### Arguments
+
+``` python
+domino_v0.env(rules="cabra", *, forced="step", history=False, observe_as=None, render_mode=None,
+              **fields)
+```
+
+`rules`: a preset's name, a mapping with a `preset` and fields, or `Rules`.
+
+`fields`: override fields of the rules: `seats=4, teams=True, set=9, episode="round"`.
+
+`forced`: with `"step"` every move is an action; with `"skip"` the environment makes every move
+that is the only legal one, and an agent is asked only where it has a choice. (A move that would end
+an episode in which nobody has been asked anything is not skipped.)
+
+`history`: adds the events of the round to the observation.
+
+`observe_as`: 4 gives observations the shape of four seats whatever the rules, absent seats zero.
+
+### Observation Space
+
+A dictionary of `observation`, `action_mask` and, with `history=True`, `history`. The observer is
+always place 0, then clockwise. `observe` answers for any agent at any time.
+
+`observation` is a vector of bytes of these parts (P seats, T tiles, pips 0 to N; larger numbers
+are written as 255). `observation_layout(rules)` returns the slice of each.
+
+| Part | Shape | Meaning |
+|---|---|---|
+| hand | T | own tiles |
+| placed | P, T | tiles on the table, by who placed them |
+| left, right | N + 1 each | the open ends, one-hot; zero before the lead |
+| left_by, right_by | P each | whose tile made the end |
+| hand_size | P | tiles in each hand |
+| stock | 2 | boneyard tiles; how many of them may still be drawn |
+| draws, passes | P each | in this round |
+| drew | 1 | the seat to move has drawn in this turn |
+| lacks | P, N + 1 | pips that a seat's own draws and passes prove it to lack |
+| not_dealt | T | tiles that a forced lead proves to have been in no hand at the deal |
+| leader, to_move | P each | one-hot |
+| score, open, aside | P each | points, whether the record is open, points kept aside |
+| match | 2 | target, number of the round |
+| rules | 28 | the switches that change play |
+
+Tile `high-low` has the number `high * (high + 1) / 2 + low`: 0-0 is 0, 1-0 is 1, 6-6 is 27.
+
+`history` is `uint8 [H, 4]`, all that the seat has seen of the round in order, zero-padded: kind (1
+own dealt tile, 2 play, 3 both doubles, 4 draw, 5 pass), seat, tile + 1 (0 unseen), end (1 left, 2
+right).
+
+`state()` gives the whole game for centralised critics: the hands of all seats, each tile's place
+in the boneyard (1 is drawn next), then the parts from `placed` on, numbered from the seat to move
+(at the end, from the seat that moved last).
+
+#### Legal Actions Mask
+
+`action_mask`, int8, is 1 for each legal action of the seat to move, and all zero for every other
+seat and after the end. It is also in `infos[agent]["action_mask"]`. Some action is always legal.
+
+### Action Space
+
+| Action ID | Action |
+|:---:|---|
+| 2t | put tile t at the left end; the lead; also where both ends show the same number |
+| 2t + 1 | put tile t at the right end |
+| 2T (56) | draw a tile |
+| 2T + 1 (57) | pass |
+| 2T + 2 (58) | put down both doubles of the ends |
+
+An illegal action raises `IllegalMove` in `raw_env`, and nothing has moved. In `env` PettingZoo's
+wrapper ends the game, with -1 for the offender and 0 for everyone else. That is **not zero-sum**,
+and in pairs the partner gets away with it, so training should never go through it: mask instead.
+
+### Rewards
+
+Zero-sum over the seats; partners get the same. A reward is given in the step that earns it, to all
+seats; the seats that did not make that move see it in their next `last()`.
+
+- `reward="win"` (the default): once, at the end. The winning side's seats get +1, the others share
+  -1 (of two sides: -1 each; of n single seats: -1/(n-1) each). In a match that g of n sides lose as
+  goats, goats get -1 and the others g/(n-g). A draw gives 0.
+- `reward="points"`: at the end of each round, what it is worth in points.
+
+A match still open after `max_rounds` rounds (1,000 by default) is truncated.
+
+### Length
+
+A round takes at most `(P + 1) * m + d` moves, where P is the seats, `d` the tiles that may be drawn
+and `m <= P * (hand_size - 1) + 1 + d` the plays, less its lone passes: `engine.longest_round` gives
+the exact bounds (`cabra` with two seats: 27 plays, 14 draws, 26 passes). An episode is one round,
+or a match of at most `max_rounds` rounds.
+
+### Options
+
+`reset(seed=7)` deals the same games as `Game(rules, seed=7)` and row 0 of `DominoVec(seed=7)`.
+Without a seed it goes on from the random state; the first reset without one is random.
+
+`reset(options={"hands": ["6-6 5-4 ...", ...], "boneyard": "4-4 ..."})` deals a given first round,
+the boneyard in drawing order, with an optional `leader`. A bad deal is a `RulesError`, and the
+game goes on as it was. Other keys are ignored.
+
+Copies and pickles, in the middle of a game too, go on exactly as the original would.
+
+### Version History
+
+* v0: Initial version
+
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from pettingzoo.utils import wrappers
+from pettingzoo.utils.env import AECEnv
+
+from domino_env.deal import new_game, set_deal
+from domino_env.engine import NOT_OVER, TERMINATED, TRUNCATED, UNIT, new_games
+from domino_env.errors import IllegalMove, shown
+from domino_env.moves import check_legal
+from domino_env.observation import (
+    history_each,
+    history_length,
+    layout_size,
+    observation_layout,
+    observe_each,
+    places_of,
+    state_layout,
+)
+from domino_env.rules import Rules, RulesError
+from domino_env.single import ILLEGAL, fast, look_at_game, reset_game, step_game
+
+RENDER_MODES = ("human", "ansi", "rgb_array")
+FORCED = ("step", "skip")
+Observation = dict[str, np.ndarray]
+Environment = AECEnv[str, Any, Any]  # agents, observations, actions
+
+
+def env(
+    rules: str | Mapping[str, Any] | Rules = "cabra",
+    *,
+    forced: Literal["step", "skip"] = "step",
+    history: bool = False,
+    observe_as: int | None = None,
+    render_mode: str | None = None,
+    **fields: Any,
+) -> Environment:
+    """`raw_env` in the wrappers that PettingZoo's own games wear; arguments as above."""
+    raw = raw_env(
+        rules,
+        forced=forced,
+        history=history,
+        observe_as=observe_as,
+        render_mode=render_mode,
+        **fields,
+    )
+    wrapped = wrappers.TerminateIllegalWrapper(raw, illegal_reward=-1)
+    wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
+    return wrappers.OrderEnforcingWrapper(wrapped)
+
+
+class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
+    """The game without wrappers; arguments as above.
+
+    `games` is its record, [1]. `viewer` is the seat at the bottom of the picture, whose hand alone
+    is rendered face up until the end; None: seat 0 at the bottom, the hand of the seat to move.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 (PettingZoo declares it so)
+        "render_modes": list(RENDER_MODES),
+        "name": "domino_v0",
+        "is_parallelizable": False,
+        "render_fps": 2,
+    }
+
+    def __init__(
+        self,
+        rules: str | Mapping[str, Any] | Rules = "cabra",
+        *,
+        forced: Literal["step", "skip"] = "step",
+        history: bool = False,
+        observe_as: int | None = None,
+        render_mode: str | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__()
+        self.rules = Rules.of(rules, **fields)
+        self.forced = _choice("forced", forced, FORCED)
+        self.history = bool(history)
+        self.places = places_of(self.rules, observe_as)
+        self.render_mode = _choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.viewer: int | None = None
+        self._window: Any = None
+        self._make_spaces()
+        self.games = new_games(self.rules, 0)
+        self._seeded = False
+        self._out = np.zeros((2, self._size), np.uint8)
+        self._seat = -1  # of the observation in `_out`; no game yet
+        self._paid: list[int] = []  # what the rewards so far come to, by seat, in 1/UNIT
+        self._bind()
+
+    def _make_spaces(self) -> None:
+        self.possible_agents = [f"player_{p}" for p in range(self.rules.seats)]
+        self.agents: list[str] = []
+        self._seat_of = {agent: p for p, agent in enumerate(self.possible_agents)}
+        self._size = layout_size(observation_layout(self.rules, self.places))
+        state_size = layout_size(state_layout(self.rules, self.places))
+        self.state_space = spaces.Box(0, 255, (state_size,), np.uint8)
+        self.observation_spaces = {a: self._observation_space() for a in self.possible_agents}
+        self.action_spaces = {a: spaces.Discrete(self.rules.actions) for a in self.possible_agents}
+
+    def _observation_space(self) -> spaces.Dict:
+        parts: dict[str, spaces.Space[Any]] = {
+            "observation": spaces.Box(0, 255, (self._size,), np.uint8),
+            "action_mask": spaces.Box(0, 1, (self.rules.actions,), np.int8),
+        }
+        if self.history:
+            parts["history"] = spaces.Box(0, 255, (history_length(self.rules), 4), np.uint8)
+        return spaces.Dict(parts)
+
+    def _bind(self) -> None:
+        """Make the views of `games` and `_out` that steps go through; a copy needs its own."""
+        self.games = self.games.view(np.recarray)
+        self._fast = fast(self.games)
+        self._earned = self.games["earned"][0, : self.rules.seats]
+        self._observation = self._out[0]
+        self._mask = self._out[1, : self.rules.actions].view(np.int8)
+        self._no_mask = np.zeros(self.rules.actions, np.int8)
+        self._skip = self.forced == "skip"
+
+    def __getstate__(self) -> dict[str, Any]:
+        views = ("_fast", "_earned", "_observation", "_mask", "_no_mask")
+        state = {name: value for name, value in self.__dict__.items() if name not in views}
+        return {**state, "_window": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._bind()
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's observations, the same object each call."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's actions, the same object each call."""
+        return self.action_spaces[agent]
+
+    # ------------------------------------------------------------ episodes
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Begin a new episode, of a given deal where `options` has one.
+
+        Raises `RulesError` on a bad deal and `ValueError` on a bad seed, with nothing changed.
+        """
+        on = seed is None and self._seeded  # from where the random state stands
+        games = self.games.copy() if on else new_game(self.rules, seed)
+        deal = _given_deal(options)
+        if deal is None:
+            reset_game(fast(games))
+        else:
+            set_deal(games, 0, self.rules, *deal)
+        self.games[:] = games
+        self._seeded = True
+        self._begin()
+
+    def _begin(self) -> None:
+        self.agents = self.possible_agents[:]
+        self._skip_agent_selection = None
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        status = look_at_game(self._fast, self._skip, self.places, self._out)
+        # Points that forced moves before the first question have earned come with the first step.
+        self._paid = [0] * self.rules.seats
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._take(status)
+
+    def step(self, action: int | None) -> None:
+        """Make a move of the seat to move: an integer, or None for an agent that is dead.
+
+        Raises `IllegalMove`, with nothing changed, if the action is not legal.
+        """
+        agent = self._selected()
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        number = self.action_number(action)
+        status = step_game(self._fast, number, self._skip, self.places, self._out)
+        if status == ILLEGAL:
+            check_legal(self.games, number)  # raises, with the legal moves
+        self._cumulative_rewards[agent] = 0.0
+        self._pay()
+        self._take(status)
+
+    def _selected(self) -> str:
+        if not self.agents:
+            state = "over" if self._seeded else "not yet begun"
+            raise ResetNeeded(f"step: the game is {state}, expected reset() first")
+        return self.agent_selection
+
+    def action_number(self, action: Any) -> int:
+        """The action as a Python integer; `IllegalMove` if it is no integer or out of range."""
+        last = self.rules.actions - 1
+        try:
+            number = -1 if isinstance(action, bool) else operator.index(action)
+        except TypeError:
+            number = -1
+        if not 0 <= number <= last:
+            raise IllegalMove(
+                f"action: found {shown(action)}, expected an integer from 0 to {last}"
+            )
+        return number
+
+    def _pay(self) -> None:
+        """Give the rewards that have been earned since the last step."""
+        earned = self._earned.tolist()
+        if earned == self._paid:
+            self.rewards = dict.fromkeys(self.agents, 0.0)
+            return
+        gains = zip(self.agents, earned, self._paid, strict=True)
+        self.rewards = {agent: (now - before) / UNIT for agent, now, before in gains}
+        self._paid = earned
+        self._accumulate_rewards()
+
+    def _take(self, status: int) -> None:
+        """Take over whose turn it is, whether the episode is over, and the mask.
+
+        Everything handed out is new, so that nobody's copy changes later.
+        """
+        over = status >> 2
+        self._seat = status & 3
+        self.agent_selection = self.possible_agents[self._seat]
+        self.infos = {agent: {"action_mask": self._no_mask.copy()} for agent in self.agents}
+        if over:
+            self.terminations = dict.fromkeys(self.agents, over == TERMINATED)
+            self.truncations = dict.fromkeys(self.agents, over == TRUNCATED)
+        else:
+            self.infos[self.agent_selection]["action_mask"] = self._mask.copy()
+        if self.render_mode == "human":
+            self.render()
+
+    def _deads_step_first(self) -> str:
+        """PettingZoo's illegal-move wrapper calls this when it has ended the game: it is over."""
+        self.games["over"] = TERMINATED
+        self._take(look_at_game(self._fast, self._skip, self.places, self._out))
+        return super()._deads_step_first()
+
+    # ------------------------------------------------------------ what there is to see
+
+    def observe(self, agent: str) -> Observation:
+        """What an agent may know now: `observation`, `action_mask`[, `history`], all new arrays."""
+        seat = self._seat_of.get(agent, -1)
+        if seat == self._seat >= 0:
+            observed = {"observation": self._observation.copy(), "action_mask": self._mask.copy()}
+        else:
+            self._check_observer(agent)
+            observed = {
+                "observation": self._look(seat, False, self._size),
+                "action_mask": self._no_mask.copy(),
+            }
+        if self.history:
+            rows = np.empty((1, history_length(self.rules), 4), np.uint8)
+            history_each(self._fast, np.array([seat]), rows)
+            observed["history"] = rows[0]
+        return observed
+
+    def _check_observer(self, agent: Any) -> None:
+        if agent not in self._seat_of:
+            expected = f"{self.possible_agents[0]} to {self.possible_agents[-1]}"
+            raise ValueError(f"agent: found {agent!r}, expected {expected}")
+        if self._seat < 0:
+            raise ResetNeeded("observe: there is no game yet, expected reset() first")
+
+    def _look(self, seat: int, whole: bool, size: int) -> np.ndarray:
+        out = np.empty((1, size), np.uint8)
+        observe_each(self._fast, np.array([seat]), self.places, whole, out)
+        return out[0]
+
+    def state(self) -> np.ndarray:
+        """The whole game, uint8 [S], as the seat to move numbers it (at the end, the last one)."""
+        if self._seat < 0:
+            raise ResetNeeded("state: there is no game yet, expected reset() first")
+        return self._look(self._seat, True, self.state_space.shape[0])
+
+    def render(self) -> str | np.ndarray | None:
+        """The table: text for `ansi`, uint8 [H, W, 3] for `rgb_array`, a window for `human`."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render: render_mode is None, expected one of the constructor")
+            return None
+        from domino_env.render import table_text
+        from domino_env.table import table_of
+
+        if self._seat < 0:
+            raise ResetNeeded("render: there is no game yet, expected reset() first")
+        table = table_of(self.games[0], self.viewer or 0, self._shown())
+        if self.render_mode == "ansi":
+            return table_text(table)
+        from domino_env.picture import Window, table_image
+
+        image = table_image(table)
+        if self.render_mode == "rgb_array":
+            return image
+        if self._window is None:
+            self._window = Window(fps=self.metadata["render_fps"])
+        self._window.show(image)
+        return None
+
+    def _shown(self) -> range | list[int]:
+        """The seats whose hands are rendered face up: one, and all at the end."""
+        if int(self.games[0].over) != NOT_OVER:
+            return range(self.rules.seats)
+        return [self._seat if self.viewer is None else self.viewer]
+
+    def close(self) -> None:
+        """Close the window, if one is open."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+
+def _choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise ValueError(f"{name}: found {value!r}, expected {' or '.join(map(str, choices))}")
+    return value
+
+
+def _given_deal(options: Any) -> tuple[Any, Any, Any] | None:
+    """Hands, boneyard and leader of `options`; None where it deals nothing."""
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):
+        raise RulesError(f"options: found {type(options).__name__}, expected a mapping or None")
+    hands, boneyard, leader = (options.get(name) for name in ("hands", "boneyard", "leader"))
+    if hands is None and boneyard is None and leader is None:
+        return None
+    for name, value in (("hands", hands), ("boneyard", boneyard)):
+        if value is None:
+            raise RulesError(f"{name}: missing in options, expected hands and boneyard together")
+    return hands, boneyard, leader
