@@ -298,12 +298,14 @@ def parse(kind: type[T], argv: Sequence[str], prog: str, description: str | None
 
 
 def _in_one_line(box: str) -> str:
-    """What a box of tyro says: its first part, and the nearest name if there is one."""
+    """What a box of tyro says: its first part, and the nearest name if there is one.
+
+    A box has its title on top, then parts with rules between them, drawn in UTF-8 or in ASCII.
+    """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    rows = [line.strip("│ ") for line in plain.splitlines() if line.startswith("│")]
-    parts = [
-        list(part) for is_rule, part in groupby(rows, lambda row: set(row) == {"─"}) if not is_rule
-    ]
+    rows = [row.strip("│ ") for row in plain.splitlines()[1:]]
+    ruled = groupby(filter(None, rows), lambda row: set(row) <= set("─-╰╯"))
+    parts = [list(part) for is_rule, part in ruled if not is_rule]
     if not parts:
         return " ".join(plain.split())
     text = " ".join(parts[0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 import yaml
@@ -28,8 +29,12 @@ class ConfigError(ValueError):
 class Configuration(Protocol):
     """A dataclass of settings with the rules of a game among them."""
 
-    __dataclass_fields__: dict[str, Any]
-    rules: dict[str, Any]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """A preset and fields that override it."""
+        ...
 
 
 C = TypeVar("C", bound=Configuration)
@@ -53,14 +58,31 @@ def read_config(path: Path, kind: type[C], changes: Sequence[str] = ()) -> C:
     Raises `ConfigError` or `RulesError`: what, found, expected.
     """
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+        found = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
     if found is None:
         found = {}
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: found {type(found).__name__}, expected fields and values")
     return checked({**found, **_changed(changes, found, kind)}, kind, str(path))
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without objects, and with `1e-3` as the number that YAML 1.2 has in it."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), None
+)
+
+
+def read_yaml(text: str) -> Any:
+    """What a YAML text says; `ValueError`, one line, if it is none."""
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
 
 
 def checked(found: dict[str, Any], kind: type[C], where: str) -> C:
@@ -70,13 +92,16 @@ def checked(found: dict[str, Any], kind: type[C], where: str) -> C:
     try:
         config = msgspec.convert(found, kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        text, _, place = str(error).partition(" - at ")
+        name = re.findall(r"\w+", place.partition("$.")[2])[0]
+        expected = text.partition(", got ")[0].replace("E", "e", 1)
+        raise ConfigError(f"{where}: {name}: found {found[name]!r}, {expected}") from None
     Rules.from_dict(config.rules)
     return config
 
 
 def _check_name(name: str, kind: type[Configuration], where: str) -> None:
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(kind)]
     if name not in names:
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names)}"
@@ -87,22 +112,14 @@ def _changed(
     changes: Sequence[str], found: dict[str, Any], kind: type[Configuration]
 ) -> dict[str, Any]:
     """`--field value` and `--field=value` pairs; `--rules.seats 4` changes a field of the rules."""
-    result: dict[str, Any] = {}
-    words = [part for word in changes for part in _split(word)]
+    words = split_options(changes)
     if len(words) % 2:
         raise ConfigError(f"train: found {words[-1]!r} without a value, expected --field value")
-    for option, text in zip(words[::2], words[1::2], strict=True):
-        if not option.startswith("--"):
-            raise ConfigError(f"train: found {option!r}, expected --field value")
-        name, dot, rule = option[2:].replace("-", "_").partition(".")
-        _check_name(name, kind, "train")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise ConfigError(f"{name}: {text!r} cannot be read as a value") from None
-        if dot:
-            rules = result.get("rules", found.get("rules", {}))
-            result["rules"] = {**rules, rule: value}
+    options = [_option(*pair, kind) for pair in zip(words[::2], words[1::2], strict=True)]
+    result: dict[str, Any] = {}
+    for name, rule, value in sorted(options, key=lambda option: option[1] != ""):
+        if rule:  # after --rules NAME, wherever that stood
+            result["rules"] = {**_rules_in({**found, **result}, kind), rule: value}
         elif name == "rules" and isinstance(value, str):
             result["rules"] = {"preset": value}
         else:
@@ -110,8 +127,32 @@ def _changed(
     return result
 
 
-def _split(word: str) -> list[str]:
-    return word.split("=", 1) if word.startswith("--") and "=" in word else [word]
+def _option(option: str, text: str, kind: type[Configuration]) -> tuple[str, str, Any]:
+    """A pair of words as a field, the field of the rules if that is what it is, and the value."""
+    if not option.startswith("--"):
+        raise ConfigError(f"train: found {option!r}, expected --field value")
+    name, dot, rule = option[2:].replace("-", "_").partition(".")
+    _check_name(name, kind, "train")
+    if dot and not (name == "rules" and rule):
+        raise ConfigError(f"train: found {option!r}, expected --{name} or --rules.FIELD")
+    try:
+        return name, rule, read_yaml(text)
+    except ValueError:
+        raise ConfigError(f"train: found {text!r} for {option}, expected a value") from None
+
+
+def _rules_in(found: dict[str, Any], kind: type[Configuration]) -> dict[str, Any]:
+    """The rules of a configuration that is not checked yet."""
+    rules = found.get("rules", kind.__dataclass_fields__["rules"].default_factory())
+    if not isinstance(rules, dict):
+        raise ConfigError(f"rules: found {rules!r}, expected a preset and fields")
+    return rules
+
+
+def split_options(words: Sequence[str]) -> list[str]:
+    """The words of a command line, each `--field=value` among them as two."""
+    parts = (word.split("=", 1) if word.startswith("--") else [word] for word in words)
+    return [part for pair in parts for part in pair]
 
 
 def described(kind: type[Configuration]) -> str:

@@ -11,18 +11,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from msgspec import Meta
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from agents.base import Agent, AgentError, View
 from domino_env.observation import layout_size, observation_layout
-from domino_env.rules import Rules, RulesError
+from domino_env.rules import Rules
+
+Width = Annotated[int, Meta(ge=1, le=2**16)]
+NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
 
 POLICY_FILE = "policy.safetensors"
 FORMAT = "domino-policy-1"
@@ -45,9 +49,9 @@ class Shape:
     """What a network must know to be built."""
 
     rules: dict[str, Any]  # Rules.to_dict()
-    hidden: list[int]  # widths of the hidden layers
+    hidden: Annotated[list[Width], Meta(max_length=64)]  # widths of the hidden layers
     observe_as: int | None = None
-    temperature: float = 0.0  # of the moves that the agent draws; 0 takes the likeliest
+    temperature: NotNegative = 0.0  # of the moves that the agent draws; 0 takes the likeliest
 
 
 class Network(nn.Module):
@@ -80,7 +84,8 @@ class Network(nn.Module):
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
         """Logits [B, A] and values [B] of observations uint8 [B, D]."""
-        hidden = self.body(observation.to(self.scale.dtype) * self.scale)
+        observation = observation.to(self.scale.device).to(self.scale.dtype)
+        hidden = self.body(observation * self.scale)
         return self.actor(hidden), self.critic(hidden).squeeze(-1)
 
 
@@ -92,13 +97,15 @@ class PolicyAgent(Agent):
     def __init__(self, network: Network, name: str, seed: int | None, device: str = "cpu") -> None:
         super().__init__(seed)
         self.name = name
-        self.device = torch.device(device)
-        self.network = network.to(self.device).eval()
+        self.network = network.to(device_of(device)).eval()
+        self.observe_as = network.shape.observe_as
         self.rules = Rules.from_dict(network.shape.rules)
 
     def check(self, rules: Rules) -> None:
         """Raise `AgentError` unless seats, set and sides are those the policy was trained for."""
-        places = self.network.shape.observe_as
+        places = self.observe_as
+        if places and rules.seats > places:
+            raise AgentError(f"{self.name}: found {rules.seats} seats, trained for {places}")
         for name in ("set", "seats", "teams"):
             found, expected = getattr(rules, name), getattr(self.rules, name)
             if found != expected and not (name != "set" and places):
@@ -109,15 +116,15 @@ class PolicyAgent(Agent):
         if view.observation is None:
             raise AgentError(f"{self.name}: found a view without observation, expected one")
         with torch.inference_mode():
-            observation = torch.from_numpy(view.observation).to(self.device)
-            logits = self.network(observation)[0].float().cpu().numpy()
+            logits = self.network(torch.from_numpy(view.observation))[0].double().cpu().numpy()
         logits = np.where(view.mask > 0, logits, -np.inf)
-        best = logits.max(1, keepdims=True)
         if self.network.shape.temperature == 0:
-            chosen = np.zeros_like(logits)
+            chosen = np.zeros(logits.shape, np.float32)
             chosen[np.arange(len(logits)), logits.argmax(1)] = 1
             return chosen
-        odds = np.exp((logits - best) / self.network.shape.temperature)
+        behind = logits - logits.max(1, keepdims=True)
+        with np.errstate(over="ignore"):  # a tiny temperature
+            odds = np.exp(behind / self.network.shape.temperature)
         return (odds / odds.sum(1, keepdims=True)).astype(np.float32)
 
     def act(self, view: View) -> np.ndarray:
@@ -130,14 +137,38 @@ class PolicyAgent(Agent):
         return (ladder > drawn).argmax(1)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all: to a neighbour first, then in its place."""
+def device_of(name: str) -> torch.device:
+    """The device of that name; `AgentError` where there is none."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise AgentError(f"device: found {name!r}, which cannot be used ({reason})") from None
+    return device
+
+
+# ---------------------------------------------------------------- files
+
+
+def write_file(path: Path, content: bytes, previous: Path | None = None) -> None:
+    """Write a file as a whole or not at all: to a neighbour first, then in its place.
+
+    What was in its place becomes `previous`, if that is given. An `OSError`, of a full disk say,
+    names the file and leaves everything as it was.
+    """
     temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if previous is not None and path.exists():
+            path.replace(previous)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def save_policy(folder: Path, network: Network) -> None:
@@ -149,37 +180,54 @@ def save_policy(folder: Path, network: Network) -> None:
 
 def load_policy(folder: str | Path, seed: int | None = None, device: str = "cpu") -> PolicyAgent:
     """The agent of a run's or a policy's folder. Raises `AgentError`, one line."""
-    metadata, tensors = _read(folder)
-    network = Network(_shape(folder, metadata))
-    try:
-        network.load_state_dict(tensors)
-    except RuntimeError:
-        raise AgentError(f"{folder}: the tensors do not fit the network they name") from None
+    shape, tensors = _read(folder)
+    network = Network(shape)
+    network.load_state_dict(tensors)
     return PolicyAgent(network, str(folder), seed, device)
 
 
 def policy_rules(folder: str | Path) -> Rules:
     """The rules that the policy in `folder` was trained by."""
-    return Rules.from_dict(_shape(folder, _read(folder)[0]).rules)
+    return Rules.from_dict(_read(folder)[0].rules)
 
 
-def _read(folder: str | Path) -> tuple[Mapping[str, str], dict[str, Tensor]]:
+def _read(folder: str | Path) -> tuple[Shape, dict[str, Tensor]]:
     path = Path(folder) / POLICY_FILE
     if not path.is_file():
         raise AgentError(f"{folder}: there is no {POLICY_FILE} in it")
     try:
-        with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise AgentError(f"{path}: cannot be read ({error})") from None
-
-
-def _shape(folder: str | Path, metadata: Mapping[str, str]) -> Shape:
-    if metadata.get("format") != FORMAT:
-        raise AgentError(f"{folder}: found format {metadata.get('format')}, expected {FORMAT}")
-    try:
+        metadata, tensors = read_tensors(path, FORMAT)
         shape = msgspec.json.decode(metadata.get("shape", ""), type=Shape)
-        Rules.from_dict(shape.rules)
-    except (msgspec.MsgspecError, RulesError) as error:
-        raise AgentError(f"{folder}: its shape cannot be read ({error})") from None
-    return shape
+        with torch.device("meta"):  # no memory for a network that the file only claims to hold
+            check_tensors(tensors, Network(shape).state_dict())
+    except (ValueError, RecursionError) as error:
+        raise AgentError(f"{path}: {error}") from None
+    return shape, tensors
+
+
+def read_tensors(path: Path, expected: str) -> tuple[Mapping[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a safetensors file; `ValueError` if broken or of another format."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:  # what a hostile file leads to has no type in common
+        raise ValueError(f"cannot be read ({error})") from None
+    found = metadata.get("format", "none")
+    if found != expected:
+        raise ValueError(f"found format {found[:60]!r}, expected {expected!r}")
+    return metadata, tensors
+
+
+def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Raise `ValueError` unless the names, types and shapes are the expected ones."""
+    for name in sorted(found.keys() | expected.keys()):
+        kinds = [_kind_of(tensors.get(name)) for tensors in (found, expected)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"tensor {name[:60]!r}: found {kinds[0]}, expected {kinds[1]}")
+
+
+def _kind_of(tensor: Tensor | None) -> str:
+    if tensor is None:
+        return "none"
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"

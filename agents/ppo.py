@@ -22,17 +22,16 @@ from msgspec import Meta
 from torch import Tensor
 
 from agents.base import load
-from agents.config import config_path, described, read_config
+from agents.config import config_path, described, read_config, split_options
 from agents.evaluate import evaluate
-from agents.policy import Network, PolicyAgent, Shape
+from agents.policy import Network, NotNegative, PolicyAgent, Shape, Width, device_of
 from agents.run import CONFIG_FILE, Bar, Run, RunError, new_folder
 from agents.selfplay import Storage, Workers, advantages, collect, parameters_of
 from domino_env import DominoVec, Rules
 
-AtLeast1 = Annotated[int, Meta(ge=1)]
-AtLeast0 = Annotated[int, Meta(ge=0)]
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
+AtLeast1 = Annotated[int, Meta(ge=1, le=2**40)]
+AtLeast0 = Annotated[int, Meta(ge=0, le=2**40)]
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
@@ -76,15 +75,15 @@ class Config:
     """share of the old weights in the averaged network, which is the one that is played"""
     reward_scale: Positive = 1.0
     """what a reward is divided by, for `reward: points`"""
-    hidden: tuple[AtLeast1, ...] = (256, 256)
+    hidden: Annotated[tuple[Width, ...], Meta(max_length=64)] = (256, 256)
     """widths of the hidden layers"""
     temperature: NotNegative = 0.0
     """of the moves of the trained agent; 0 plays the likeliest"""
     bf16: bool = True
     """multiply matrices in bfloat16"""
-    workers: AtLeast1 = 2
+    workers: Annotated[int, Meta(ge=1, le=1024)] = 2
     """threads that share rollouts and gradients; another number gives other rounding"""
-    device: str = "cpu"
+    device: Annotated[str, Meta(pattern="^(cpu|cuda)$")] = "cpu"
     """where the network is: cpu or cuda"""
     evaluate_every: AtLeast0 = 25
     """updates between two evaluations against `heaviest`; 0: none"""
@@ -153,7 +152,7 @@ class Learner:
         torch.set_num_threads(1)
         torch.manual_seed(config.seed)
         shape = Shape(self.rules.to_dict(), list(config.hidden), temperature=config.temperature)
-        self.network = Network(shape).to(config.device)
+        self.network = Network(shape).to(device_of(config.device))
         self.played = copy.deepcopy(self.network)  # the average of the weights over time
         self.parameters = parameters_of(self.network)
         self.optimiser = torch.optim.Adam(self.parameters, config.learning_rate, fused=True)
@@ -178,8 +177,7 @@ class Learner:
         left = max(0.0, 1 - self.decisions / self.config.decisions)
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.learning_rate * left
-        with torch.autocast(self.config.device, torch.bfloat16, enabled=self.config.bf16):
-            collect(self.vec, self.storage, self.acting(), self.random, self.workers)
+        collect(self.vec, self.storage, self.acting(), self.random, self.workers)
         if self.config.reward_scale != 1:
             self.storage.reward /= self.config.reward_scale
         advantages(self.storage, self.rules.teams, self.config.gamma, self.config.trace)
@@ -211,7 +209,7 @@ class Learner:
         storage = self.storage
         advantage = storage.flat("advantage")
         returns = advantage + storage.flat("value")
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
         tensors = [storage.flat(name) for name in ("observation", "mask", "action", "log_prob")]
         for _ in range(self.config.epochs):
             order = torch.from_numpy(self.random.permutation(len(advantage)))
@@ -245,7 +243,8 @@ class Learner:
     def explained_variance(self) -> float:
         """1 - Var(returns - values) / Var(returns) over the last rollout."""
         returns = self.storage.flat("advantage") + self.storage.flat("value")
-        return float(1 - self.storage.advantage.var() / (returns.var() + 1e-8))
+        unexplained = self.storage.advantage.var(correction=0)
+        return float(1 - unexplained / (returns.var(correction=0) + 1e-8))
 
     def agent(self) -> PolicyAgent:
         """The averaged network as an agent."""
@@ -271,6 +270,8 @@ def train(run: Run, learner: Learner) -> None:
         run.save(learner)
     if stop.asked:
         print(f"Interrupted and saved; go on with: domino train --resume {run.folder}")
+    else:
+        print(f"Trained and saved: {run.folder}")
 
 
 def versus_heaviest(learner: Learner) -> dict[str, float]:
@@ -309,24 +310,38 @@ fields and what they are without a word in the file:
 
 def main(arguments: list[str] | None = None) -> None:
     """The command `domino train`, also as `python train.py`; `ValueError` on bad input."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    words = split_options(sys.argv[1:] if arguments is None else arguments)
     if not words or {"-h", "--help"} & set(words):
         print(USAGE + described(Config))
         return
     folder = _taken(words, "--run")
     resumed = _taken(words, "--resume")
+    if resumed is not None and folder is not None:
+        raise RunError("train: found both --run and --resume, expected one of them")
     if resumed is not None:
         path = Path(resumed) / CONFIG_FILE
+    elif not words:
+        raise RunError("train: found no config, expected a config or --resume FOLDER")
     elif words[0].startswith("-"):
         raise RunError(f"train: found {words[0]!r} first, expected a config or --resume FOLDER")
     else:
         path = config_path(words.pop(0))
     config = read_config(path, Config, words)
+    learner = _new_learner(config)
     run = Run(Path(resumed or folder or new_folder(path.stem)), config, resume=bool(resumed))
-    learner = Learner(config)
     if resumed is not None:
         run.restore(learner)
     train(run, learner)
+
+
+def _new_learner(config: Config) -> Learner:
+    try:
+        return Learner(config)
+    except (MemoryError, RuntimeError) as error:
+        raise RunError(
+            f"train: found no room for {config.games} games of {config.steps} steps and layers of "
+            f"{config.hidden}, expected fewer ({error})"
+        ) from None
 
 
 def _taken(words: list[str], option: str) -> str | None:

@@ -12,23 +12,34 @@ Nothing is ever unpickled. A save is atomic: a new file first, then in the place
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
 import torch
 import yaml
+from msgspec import Meta
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.policy import save_policy, write_file
+from agents.policy import check_tensors, read_tensors, save_policy, write_file
+from domino_env.engine import (
+    GAME,
+    MAX_EVENTS,
+    NOBODY,
+    NOT_OVER,
+    PLAYING,
+    RULE_FIELDS,
+    new_games,
+)
+from domino_env.rules import Rules
 
 if TYPE_CHECKING:
     from agents.ppo import Config, Learner
@@ -52,15 +63,23 @@ class Run:
             raise RunError(f"{folder}: there is a run in it, go on with --resume {folder}")
         self.checkpoint.mkdir(parents=True, exist_ok=True)
         if not resume:
-            text = yaml.safe_dump(msgspec.to_builtins(config), sort_keys=False)
-            write_file(folder / CONFIG_FILE, text.encode())
+            self.write_config(config)
         self.board: SummaryWriter | None = None
+
+    def write_config(self, config: Config) -> None:
+        """Write config.yaml, which `--resume` reads."""
+        text = yaml.safe_dump(msgspec.to_builtins(config), sort_keys=False)
+        write_file(self.folder / CONFIG_FILE, text.encode())
 
     def log(self, update: int, decisions: int, figures: dict[str, float]) -> None:
         """Add the figures of an update to metrics.jsonl and to TensorBoard."""
         line = {"update": update, "decisions": decisions, "time": time.time(), **figures}
-        with (self.folder / METRICS_FILE).open("ab") as file:
-            file.write(msgspec.json.encode(line) + b"\n")
+        path = self.folder / METRICS_FILE
+        try:
+            with path.open("ab") as file:
+                file.write(msgspec.json.encode(line) + b"\n")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
         if self.board is None:
             self.board = SummaryWriter(str(self.folder), purge_step=decisions)
         for name, figure in figures.items():
@@ -71,109 +90,166 @@ class Run:
         save_policy(self.folder, learner.played)
         metadata = {"format": FORMAT, "state": msgspec.json.encode(numbers_of(learner)).decode()}
         content = save(tensors_of(learner), metadata)
-        current = self.checkpoint / STATE_FILE
-        if current.exists():
-            current.replace(self.checkpoint / PREVIOUS_FILE)
-        write_file(current, content)
+        write_file(self.checkpoint / STATE_FILE, content, self.checkpoint / PREVIOUS_FILE)
+        if self.board is not None:
+            self.board.flush()
 
     def restore(self, learner: Learner) -> None:
-        """Put a new learner into the state of the checkpoint, or of the one before it."""
+        """Put a new learner into the state of the checkpoint, or of the one before it.
+
+        A run that was ended before its first checkpoint begins anew. `RunError` if there are
+        checkpoints and none can be used.
+        """
+        paths = [self.checkpoint / name for name in (STATE_FILE, PREVIOUS_FILE)]
+        present = [path for path in paths if path.exists()]
         faults = []
-        for name in (STATE_FILE, PREVIOUS_FILE):
-            path = self.checkpoint / name
+        for path in present:
             try:
-                numbers, tensors = read_checkpoint(path)
-                put_state(learner, numbers, tensors)
-            except RunError as error:
-                faults.append(str(error))
-                continue
-            self.forget_after(learner.updates)
-            return
-        raise RunError("; ".join(faults))
+                put_state(learner, *read_checkpoint(path))
+                break
+            except ValueError as error:
+                faults.append(f"{path}: {error}")
+        if faults and len(faults) == len(present):
+            raise RunError("; ".join(faults))
+        for fault in faults:
+            print(f"{fault}; going on from the checkpoint before it", file=sys.stderr)
+        self.forget_after(learner.updates)
+        self.write_config(learner.config)
 
     def forget_after(self, update: int) -> None:
-        """Drop the metrics of updates that will be made again."""
+        """Drop the metrics of updates that will be made again, and lines that were cut off."""
         path = self.folder / METRICS_FILE
-        if not path.exists():
-            return
-        lines = path.read_bytes().splitlines(keepends=True)
-        kept = [line for line in lines if _update_of(line) <= update]
-        write_file(path, b"".join(kept))
+        if path.exists():
+            lines = path.read_bytes().splitlines()
+            kept = [line + b"\n" for line in lines if _update_of(line) <= update]
+            write_file(path, b"".join(kept))
+
+
+class _Line(msgspec.Struct):
+    update: int
 
 
 def _update_of(line: bytes) -> float:
     try:
-        return msgspec.json.decode(line)["update"]
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return float("inf")  # a line that was cut off
+        return msgspec.json.decode(line, type=_Line).update
+    except (ValueError, RecursionError):
+        return float("inf")
 
 
 # ---------------------------------------------------------------- checkpoints
 
 
-def numbers_of(learner: Learner) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Numbers:
     """The part of a learner's state that is not tensors."""
-    return {
-        "updates": learner.updates,
-        "decisions": learner.decisions,
-        "seconds": learner.seconds,
-        "random": _random_words(learner.random),
-    }
+
+    updates: Annotated[int, Meta(ge=0)]
+    decisions: Annotated[int, Meta(ge=0)]
+    seconds: Annotated[float, Meta(ge=0)]
+    random: dict[str, Any]  # of NumPy's generator, its 128-bit integers as text
 
 
-def _random_words(random: np.random.Generator) -> dict[str, Any]:
-    """The state of a generator; its 128-bit integers as text, which JSON readers can hold."""
-    state = random.bit_generator.state
-    return {**state, "state": {name: str(word) for name, word in state["state"].items()}}
+def numbers_of(learner: Learner) -> Numbers:
+    """The numbers of a learner's state."""
+    state = learner.random.bit_generator.state
+    words = {**state, "state": {name: str(word) for name, word in state["state"].items()}}
+    return Numbers(learner.updates, learner.decisions, learner.seconds, words)
+
+
+def _generator_of(words: dict[str, Any]) -> np.random.Generator:
+    random = np.random.default_rng()
+    try:
+        state = {name: int(word) for name, word in words["state"].items()}
+        random.bit_generator.state = {**words, "state": state}
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise ValueError(f"random state: cannot be used ({error})") from None
+    return random
 
 
 def tensors_of(learner: Learner) -> dict[str, Tensor]:
-    """The tensors of a learner's state, by name."""
+    """The tensors of a learner's state, by name; the games are bytes, [B, size of GAME]."""
     tensors = {f"network.{k}": v for k, v in learner.network.state_dict().items()}
     tensors |= {f"played.{k}": v for k, v in learner.played.state_dict().items()}
     for k, parameter in enumerate(learner.parameters):
         for name, value in learner.optimiser.state[parameter].items():
             tensors[f"optimiser.{k}.{name}"] = value
-    tensors["games"] = torch.frombuffer(bytearray(learner.vec.save()), dtype=torch.uint8)
+    games = np.array(learner.vec.games).view(np.uint8)
+    tensors["games"] = torch.from_numpy(games.reshape(learner.vec.num_games, GAME.itemsize))
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The numbers and tensors of a checkpoint file; `RunError` if it is not whole."""
+def read_checkpoint(path: Path) -> tuple[Numbers, dict[str, Tensor]]:
+    """The numbers and tensors of a checkpoint file; `ValueError` if it is not whole."""
+    metadata, tensors = read_tensors(path, FORMAT)
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata.get("format") != FORMAT:
-            raise RunError(f"{path}: found format {metadata.get('format')}, expected {FORMAT}")
-        return msgspec.json.decode(metadata["state"]), tensors
-    except (SafetensorError, OSError, KeyError, msgspec.DecodeError) as error:
-        raise RunError(f"{path}: cannot be read ({error})") from None
+        return msgspec.json.decode(metadata.get("state", ""), type=Numbers), tensors
+    except RecursionError:
+        raise ValueError("its numbers cannot be read") from None
 
 
-def put_state(learner: Learner, numbers: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Set the whole state of a learner; `RunError` if it does not fit."""
-    try:
-        for prefix, module in (("network.", learner.network), ("played.", learner.played)):
-            own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-            module.load_state_dict(own)
-        for k, parameter in enumerate(learner.parameters):
-            prefix = f"optimiser.{k}."
-            own = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-            device = parameter.device
-            learner.optimiser.state[parameter] = {
-                name: value if name == "step" else value.to(device) for name, value in own.items()
-            }
-        words = numbers["random"]
-        state = {name: int(word) for name, word in words["state"].items()}
-        learner.random.bit_generator.state = {**words, "state": state}
-        learner.vec.load(tensors["games"].numpy().tobytes())
-        learner.updates = int(numbers["updates"])
-        learner.decisions = int(numbers["decisions"])
-        learner.seconds = float(numbers["seconds"])
-    except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
-        raise RunError(f"checkpoint: does not fit this run ({error})") from None
+def put_state(learner: Learner, numbers: Numbers, tensors: dict[str, Tensor]) -> None:
+    """Set the whole state of a new learner; `ValueError`, nothing set, if it does not fit."""
+    expected = tensors_of(learner)
+    for k, parameter in enumerate(learner.parameters if numbers.updates else ()):
+        moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+        expected |= {f"optimiser.{k}.{name}": like for name, like in moments.items()}
+    check_tensors(tensors, expected)
+    games = tensors["games"].numpy().view(GAME).ravel()
+    check_games(games, learner.rules)
+    learner.random = _generator_of(numbers.random)
+    for prefix, module in (("network.", learner.network), ("played.", learner.played)):
+        module.load_state_dict(_below(prefix, tensors))
+    for k, parameter in enumerate(learner.parameters):
+        moments = _below(f"optimiser.{k}.", tensors)
+        on_device = {name: value.to(parameter.device) for name, value in moments.items()}
+        learner.optimiser.state[parameter] = on_device
+    learner.vec.games[:] = games
+    learner.updates, learner.decisions = numbers.updates, numbers.decisions
+    learner.seconds = numbers.seconds
     learner.vec.current(out=learner.storage.batches[0])
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def check_games(games: np.ndarray, rules: Rules) -> None:
+    """Raise `ValueError` unless games (GAME [B]) are in play by `rules` and hold together.
+
+    Compiled code uses what a game holds as indices without looking; a checkpoint may be anyone's.
+    """
+    new = new_games(rules, 0)
+    if any((games[name] != new[name]).any() for name in ("tiles", *dict(RULE_FIELDS))):
+        raise ValueError("games: found those of other rules than this run's")
+    last_seat, stock = rules.seats - 1, rules.stock
+    ranges = {
+        **dict.fromkeys(("seat", "leader"), (0, last_seat)),
+        **dict.fromkeys(("left_by", "right_by", "next_leader"), (NOBODY, last_seat)),
+        **dict.fromkeys(("left", "right"), (NOBODY, rules.set)),
+        **{"stock": (stock, stock), "drawn": (0, stock), "event_count": (0, MAX_EVENTS)},
+        **{"over": (NOT_OVER, NOT_OVER), "end": (PLAYING, PLAYING)},
+    }
+    good = _tiles_are_whole(games, rules)
+    for name, (low, high) in ranges.items():
+        good &= (low <= games[name]) & (games[name] <= high)
+    for name in ("left", "right", "left_by", "right_by"):  # nobody passes or draws before the lead
+        good &= (games[name] == NOBODY) == (games["event_count"] == 0)
+    if not good.all():
+        raise ValueError(f"games: found a state of game {np.argmin(good)} that play cannot reach")
+
+
+def _tiles_are_whole(games: np.ndarray, rules: Rules) -> np.ndarray:
+    """Whether each tile is in exactly one place, and all seats hold some; bool [B]."""
+    boneyard = games["boneyard"][:, : rules.stock].astype(np.int64)
+    good = ((boneyard >= 0) & (boneyard < rules.tiles)).all(1)
+    left = np.arange(rules.stock) >= games["drawn"][:, None]
+    undrawn = np.where(left, 1 << np.clip(boneyard, 0, rules.tiles), 0)
+    places = np.concatenate([games["hands"], games["placed"], undrawn], axis=1)
+    held = np.bitwise_count(games["hands"].view(np.uint64))
+    good &= np.bitwise_or.reduce(places, axis=1) == (1 << rules.tiles) - 1
+    good &= np.bitwise_count(places.view(np.uint64)).sum(1) == rules.tiles
+    good &= (held == games["hand_size"]).all(1)
+    return good & ((held > 0) == (np.arange(held.shape[1]) < rules.seats)).all(1)
 
 
 # ---------------------------------------------------------------- progress
@@ -219,8 +295,3 @@ class Bar:
 def new_folder(config_name: str) -> Path:
     """A fresh folder for a run: runs/NAME-DATE-TIME."""
     return Path("runs") / f"{config_name}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def resolved(config: Config) -> dict[str, Any]:
-    """A configuration as plain values."""
-    return asdict(config)

@@ -90,7 +90,7 @@ def collect(
                 logits, value = network(storage.observation[k, part])
                 storage.value[k, part] = value
                 sample(
-                    logits.float().numpy(),
+                    logits.float().cpu().numpy(),
                     storage.mask[k, part].numpy(),
                     uniform[part],
                     storage.action[k, part].numpy(),

@@ -117,10 +117,9 @@ A match still open after `max_rounds` rounds (1,000 by default) is truncated.
 
 ### Length
 
-A round takes at most `(P + 1) * m + d` moves, where P is the seats, `d` the tiles that may be drawn
-and `m <= P * (hand_size - 1) + 1 + d` the plays, less its lone passes: `engine.longest_round` gives
-the exact bounds (`cabra` with two seats: 27 plays, 14 draws, 26 passes). An episode is one round,
-or a match of at most `max_rounds` rounds.
+With `d` tiles that may be drawn, a round takes at most `m = P * (hand_size - 1) + 1 + d` plays, `d`
+draws and `(P - 1) * (m - 1)` passes (`d` more where `draw` is `one`): 67 moves in `cabra` with two
+seats. An episode is one round, or a match of at most `max_rounds` rounds.
 
 ### Options
 

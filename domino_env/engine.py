@@ -56,7 +56,7 @@ GAME = np.dtype(
         ("aside", "i4", MAX_SEATS),  # points kept aside before the opening, by side
         ("earned", "i4", MAX_SEATS),  # reward of the episode so far, by seat, in 1/UNIT
         ("moves", "i4"),  # moves of the episode
-        ("round", "i4"),  # number of the round, from 0
+        ("round_number", "i4"),  # from 0 (`round` is a method of NumPy records)
         *(field for field in RULE_FIELDS if field[1] == "i4"),
         ("events", "i2", MAX_EVENTS),  # plays and draws: action + 128*seat + 512*passes after it
         ("lacks", "i2", MAX_SEATS),  # pips that the seat is proven to lack, bit v for pip v
@@ -156,7 +156,7 @@ def reset(g: Record) -> None:
         g.earned[side] = 0
         g.opened[side] = 1 if int(g.score) != SCORE_NONE and int(g.opening) == 0 else 0
     g.moves = 0
-    g.round = 0
+    g.round_number = 0
     g.over = NOT_OVER
     g.asked = 0
     g.next_leader = NOBODY
@@ -305,7 +305,7 @@ def may_play_both(g: Record) -> bool:
 def is_legal(g: Record, action: int) -> bool:
     """Whether `action`, any integer, is a legal move of the seat to move."""
     draw = 2 * int(g.tiles)
-    if int(g.over) != NOT_OVER or action < 0 or action > draw + 2:
+    if int(g.end) != PLAYING or action < 0 or action > draw + 2:
         return False
     left, right = plays(g)
     if action < draw:
@@ -365,7 +365,7 @@ def advance(g: Record, action: int) -> None:
 @jit
 def next_round(g: Record) -> None:
     """Deal the round after one that is settled."""
-    g.round += 1
+    g.round_number += 1
     deal(g)
 
 
@@ -479,6 +479,8 @@ def blocked(g: Record) -> bool:
 def settle(g: Record, end: int) -> None:
     """Count, write and reward the round that has just ended, and end the episode if it does."""
     g.end = end
+    g.turn_draws = 0
+    g.kept_lacks = 0
     for p in range(int(g.seats)):
         g.pips[p] = hand_pips(g, int(g.hands[p]))
     side = winning_side(g, end)
@@ -628,7 +630,7 @@ def finish(g: Record) -> None:
             reward_win(g, reached)
         elif reached != everyone:
             reward_goats(g, reached)
-    elif int(g.round) + 1 >= int(g.max_rounds):
+    elif int(g.round_number) + 1 >= int(g.max_rounds):
         g.over = TRUNCATED
 
 

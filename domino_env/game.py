@@ -121,13 +121,13 @@ class Game(Played):
         """`legal_actions` as text, in the same order: `6-5 R`, `6-5` (the lead), `draw`, ..."""
         return legal_moves(self.games)
 
-    def play(self, move: str | int) -> None:
+    def play(self, move: str | int | np.integer) -> None:
         """Make a move, a text as in `legal_moves` or an action number, or raise `IllegalMove`."""
         action = self._action(move)
         check_legal(self.games, action)
         self.move_on(action)
 
-    def _action(self, move: str | int) -> int:
+    def _action(self, move: str | int | np.integer) -> int:
         if isinstance(move, str):
             return parse_move(move, self.rules.set, lead=self.ends is None)
         try:
@@ -182,7 +182,7 @@ class Game(Played):
     @property
     def round(self) -> int:
         """The number of the round, from 0."""
-        return int(self.games["round"][0])
+        return int(self.games["round_number"][0])
 
     @property
     def leader(self) -> int:

@@ -16,7 +16,7 @@ from domino_env.compiled import jit, store_word
 from domino_env.engine import (
     MATCH,
     MAX_SEATS,
-    NOT_OVER,
+    PLAYING,
     Record,
     drawable,
     longest_round,
@@ -199,7 +199,7 @@ def put_public(g: Record, seat: int, places: int, out: np.ndarray, row: int, off
     o = put_bits(out, row, o, lacks, 1 + places * pips)
     o = put_bits(out, row, o, int(g.not_dealt), tiles)
     turn = place_bit(int(g.leader), seat, seats)
-    if int(g.over) == NOT_OVER:
+    if int(g.end) == PLAYING:
         turn |= place_bit(int(g.seat), seat, seats) << places
     o = put_bits(out, row, o, turn, 2 * places)
     o = put_match(g, seat, places, out, row, o)
@@ -235,7 +235,7 @@ def put_match(g: Record, seat: int, places: int, out: np.ndarray, row: int, offs
         out[row, offset + 2 * places + r] = here * min(int(g.aside[side]), 255)
     o = offset + 3 * places
     out[row, o] = min(int(g.target), 255) if int(g.episode) == MATCH else 0
-    out[row, o + 1] = min(int(g.round), 255)
+    out[row, o + 1] = min(int(g.round_number), 255)
     return o + 2
 
 
@@ -268,7 +268,7 @@ def put_rules(g: Record, out: np.ndarray, row: int, offset: int) -> None:
 def mask(g: Record, out: np.ndarray, row: int) -> None:
     """Write the legal actions of the seat to move to `out[row]` (int8 [., A]); zero at the end."""
     tiles = int(g.tiles)
-    if int(g.over) != NOT_OVER:
+    if int(g.end) != PLAYING:
         out[row] = 0
         return
     left, right = plays(g)

@@ -11,18 +11,19 @@ from typing import cast
 import numpy as np
 
 from domino_env.compiled import PLAIN, jit
-from domino_env.engine import NOT_OVER, advance, is_legal, reset, skip_forced
+from domino_env.engine import GAME, NOT_OVER, advance, is_legal, reset, skip_forced
 from domino_env.observation import mask, observe
 
 ILLEGAL = -1  # what `step_game` returns instead of a status
 
 
 def fast(games: np.recarray) -> np.recarray:
-    """The same records as an array that compiled functions unbox 1.5 microseconds faster.
+    """The same records as an array whose type is known at a glance: 0.3 instead of 2.7 us a call.
 
+    Numba knows a structured dtype by its object, so this is `GAME` itself and not one equal to it.
     Plain Python needs the attributes of a record array.
     """
-    return games if PLAIN else cast(np.recarray, games.view(np.ndarray))
+    return games if PLAIN else cast(np.recarray, games.view(np.ndarray).view(GAME))
 
 
 @jit

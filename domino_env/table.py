@@ -39,7 +39,7 @@ def table_of(g: Record, viewer: int, shown: Collection[int]) -> Table:
         scores=None if int(g.score) == SCORE_NONE else [int(n) for n in g.scores[: _sides(g)]],
         target=int(g.target) if int(g.episode) == MATCH else None,
         teams=bool(g.teams),
-        round=int(g["round"]),  # `round` is also a method of NumPy's records
+        round=int(g.round_number),
         to_move=None if over else int(g.seat),
         leader=int(g.leader),
         viewer=viewer,

@@ -62,8 +62,10 @@ def random_rules(rng: random.Random, sets: tuple[int, ...] = (1, 2, 2, 3, 3, 4, 
 def action_of(move: str, tiles: int) -> int:
     """The action number of a move as in a record, without the seat (DESIGN.md, Actions)."""
     others = {"draw": 2 * tiles, "pass": 2 * tiles + 1, "both": 2 * tiles + 2}
-    return others[move] if move in others else 2 * NUMBER[tile_of(move.split()[0])] + (
-        move.endswith("R")
+    return (
+        others[move]
+        if move in others
+        else 2 * NUMBER[tile_of(move.split()[0])] + (move.endswith("R"))
     )
 
 

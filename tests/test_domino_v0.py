@@ -188,7 +188,7 @@ def test_a_match_goes_over_several_rounds_to_its_target():
     play_out(env, random.Random(4))
     g = env.games[0]
     scores = g.scores[:3].tolist()
-    assert int(env.games["round"][0]) >= 2
+    assert int(env.games["round_number"][0]) >= 2
     assert max(scores) >= 101
     goats = [score >= 101 for score in scores]
     lost = [-6 if goat else 6 * sum(goats) // (3 - sum(goats)) for goat in goats]
@@ -203,7 +203,7 @@ def test_a_match_that_max_rounds_cuts_off_is_truncated_and_rewards_nobody():
     assert env.terminations == {"player_0": False, "player_1": False}
     assert env.truncations == {"player_0": True, "player_1": True}
     assert play_out(env, rng) == {"player_0": 0, "player_1": 0}
-    assert int(env.games["round"][0]) == 1
+    assert int(env.games["round_number"][0]) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))

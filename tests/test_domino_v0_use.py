@@ -10,8 +10,9 @@ from aec import everything, legal_in, moves_from, new_env, new_raw, play_out
 from gymnasium.error import ResetNeeded
 from support import tiles_in
 
-from domino_env import engine
+from domino_env import domino_v0, engine
 from domino_env.errors import IllegalMove
+from domino_env.observation import layout_size, observation_layout
 from domino_env.rules import Rules, RulesError
 
 # ---------------------------------------------------------------- seeds, deals, copies
@@ -329,3 +330,18 @@ def test_the_environment_is_called_domino_v0():
     assert str(env) == "domino_v0"
     assert env.metadata["name"] == "domino_v0"
     assert set(env.metadata["render_modes"]) == {"human", "ansi", "rgb_array"}
+
+
+def test_the_figures_of_the_page_are_right():
+    page, rules = " ".join(str(domino_v0.__doc__).split()), Rules.preset("cabra")
+    layout = observation_layout(rules)
+    for told, figure in (
+        ("`(193,)` in `cabra` with two seats", layout_size(layout) == 193),
+        ("`Discrete(59)`", rules.actions == 59),
+        ("| rules | 28 |", layout["rules"][1] == (28,)),
+        ("67 moves in `cabra` with two seats", sum(engine.longest_round(rules)) == 67),
+    ):
+        assert told in page
+        assert figure
+    parts = [name for name in layout if f"| {name}" not in page and f", {name}" not in page]
+    assert not parts

@@ -73,7 +73,7 @@ def check_record(table: Table) -> None:
     winner = [] if oracle.winner is None else oracle.winner
     assert [p for p in range(4) if int(g.winner) >> p & 1] == winner
     pips = oracle.pips or [0] * rules.seats
-    assert [int(n) for n in g.pips] == (pips + [0, 0])[:4]
+    assert [int(n) for n in g.pips] == [*pips, 0, 0][:4]
     sides = len(oracle.sides)
     assert [int(n) for n in g.scores[:sides]] == oracle.scores
     assert [int(n) for n in g.aside[:sides]] == oracle.aside
@@ -139,6 +139,26 @@ def test_a_whole_match_goes_as_in_the_reference(preset: str, seats: int, teams: 
     table = Table({"preset": preset, "seats": seats, "teams": teams}, seats)
     play_out(table, random.Random(seats))
     assert table.oracle.over == "terminated"
+
+
+@pytest.mark.parametrize(("seats", "teams"), [(2, False), (3, False), (4, True)])
+def test_the_leader_of_every_later_round_is_that_of_the_reference(seats: int, teams: bool) -> None:
+    rng = random.Random(seats)
+    drawn = 0
+    for seed in range(40):
+        rules = random_rules(rng, sets=(3, 4)) | {"preset": "sin_robo", "draw": "none"}
+        rules |= {"seats": seats, "teams": teams, "hand_size": 2, "next_lead": "winner"}
+        rules |= {"score": "winner", "target": 1000, "episode": "match", "max_rounds": 5}
+        table = Table(rules, seed)
+        for _ in range(5):
+            while table.oracle.end is None:
+                table.play(rng.choice(table.oracle.legal()))
+            drawn += not table.oracle.winner
+            check(table)
+            if table.oracle.over is None:
+                table.next_round()
+                check(table)
+    assert drawn > 3, "the last leader leads again after a drawn round"
 
 
 def test_a_game_fits_into_512_bytes() -> None:

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,8 +41,9 @@ def played(game: Game, seed: int, moves: int = 10**9) -> Game:
 
 
 def test_the_same_seed_deals_the_same_game_whichever_way_its_rules_are_given():
+    seed: Any = np.int64(7)
     games = [Game("kozel", seed=7, seats=3), Game({"preset": "cabra", "seats": 3}, 7)]
-    games.append(Game(Rules.preset("cabra", seats=3), seed=np.int64(7)))
+    games.append(Game(Rules.preset("cabra", seats=3), seed=seed))
     assert games[0] == games[1] == games[2]
     assert games[0] != Game("cabra", seed=8, seats=3)
 
@@ -348,15 +350,17 @@ def test_the_table_shows_all_hands_or_those_that_the_viewer_may_see():
 
 
 def test_the_line_of_both_doubles_has_one_at_each_end():
-    rules = {"preset": "cabra", "hand_size": 3, "lead": "seat", "set": 3}
-    game = Game.deal(rules, ["2-1 0-0 3-0", "1-1 2-2 3-3"], "1-0 2-0 3-1 3-2")
+    rules = {"preset": "cabra", "hand_size": 3, "lead": "seat", "set": 3, "draw": "none"}
+    game = Game.deal(rules, ["2-1 0-0 3-0", "1-1 2-2 3-1"], "1-0 2-0 3-3 3-2")
     game.play("2-1")
-    assert game.legal_moves() == ["1-1 L", "2-2 R", "both"]
+    assert game.legal_moves() == ["1-1 L", "2-2 R", "3-1 L", "both"]
     game.play("both")
     table = game.table()
     assert table.line == [(1, 1), (1, 2), (2, 2)]
     assert (table.placed_by, table.lead, table.newest) == ([1, 0, 1], 1, [0, 2])
-    assert game.moves == ["0 2-1", "1 both"]
+    game.play("pass")
+    assert (game.table().line, game.table().newest) == (table.line, [])
+    assert game.moves == ["0 2-1", "1 both", "0 pass"]
 
 
 def test_the_line_of_a_table_fits_together_whatever_was_played():

@@ -150,6 +150,7 @@ def test_redact_removes_what_is_hidden_and_nothing_else(seed: int) -> None:
     for _ in range(20):
         table = random_position(random_rules(rng), rng, 60)
         seat = rng.randrange(table.rules.seats)
+        table.g.asked = rng.randrange(2)
         expected, g = table.games.copy(), redacted(table.games, seat)[0]
         for p in range(4):
             expected[0].random[p] = 0

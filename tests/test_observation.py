@@ -74,7 +74,7 @@ class Viewer:
                 tile = tile_of(move.split()[0])
                 tiles[seat].add(tile)
                 i = int(move.endswith("R"))
-                ends = list(tile) if not ends else ends
+                ends = ends or list(tile)
                 if " " in move:
                     ends[i] = sum(tile) - ends[i]
         return [tile_bytes(group, self.rules) for group in tiles]
@@ -232,7 +232,7 @@ def legal_by_observation(vector: np.ndarray, layout: observation.Layout) -> set[
     """The legal actions of the observer, who is to move, from its observation alone."""
     part = {name: vector[s].reshape(shape) for name, (s, shape) in layout.items()}
     switches = switches_of(part["rules"])
-    hand = {TILE[t] for t in np.flatnonzero(part["hand"])}
+    hand = {TILE[t] for t in np.flatnonzero(part["hand"]).tolist()}
     tiles = len(part["hand"])
     if not part["left"].any():
         return {2 * NUMBER[tile] for tile in leads(hand, switches, int(part["match"][1]))}
@@ -293,7 +293,7 @@ def test_numbers_above_255_are_written_as_255() -> None:
     engine.reset(games[0])
     games[0].scores[0], games[0].scores[1] = 255, 256
     games[0].aside[0], games[0].aside[1] = 299, 7
-    games[0].round = 700
+    games[0].round_number = 700
     layout = observation.observation_layout(rules)
     found = observed(games, rules, 1, 2)
     assert found[layout["score"][0]].tolist() == [255, 255]

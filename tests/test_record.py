@@ -88,15 +88,14 @@ def played(game: Game, seed: int, moves: int = 10**9) -> Game:
 
 
 def test_a_record_of_the_written_form_is_written_back_as_it_is():
-    assert game_to_record(record_to_game(OUT)) == OUT
-    assert list(game_to_record(record_to_game(OUT))["rounds"][0]) == [*DEAL, "moves", *ENDED]
+    written = {**OUT, "rules": {"preset": "sin_robo", "hand_size": 2, "lead": "seat", "set": 2}}
+    assert json.dumps(game_to_record(record_to_game(written))) == json.dumps(written)
 
 
 def test_reading_and_writing_is_the_identity_on_every_case_once_written():
     for record in all_cases():
-        written = game_to_record(record_to_game(record))
-        assert game_to_record(record_to_game(written)) == written
-        assert json.loads(json.dumps(written)) == written
+        written = json.dumps(game_to_record(record_to_game(record)))
+        assert json.dumps(game_to_record(record_to_game(json.loads(written)))) == written
 
 
 def test_a_case_is_written_as_it_was_but_for_order_and_ignored_keys():
@@ -171,16 +170,8 @@ def test_rewards_are_whole_numbers_where_they_are_whole():
 
 def test_a_round_without_moves_is_written_if_its_deal_was_given():
     game = Game.deal(RULES, DEAL["hands"], DEAL["boneyard"])
-    assert game.to_record() == {
-        "rules": dict(sorted(RULES.items(), key=by_form)),
-        "rounds": [{**DEAL, "moves": []}],
-    }
-    assert Game(RULES, seed=3).to_record()["rounds"] == []
-
-
-def by_form(item: tuple[str, Any]) -> tuple[bool, str]:
-    """The order of the fields in `rules`: the preset, then by name."""
-    return item[0] != "preset", item[0]
+    assert game.to_record() == {"rules": RULES, "rounds": [{**DEAL, "moves": []}]}
+    assert Game(RULES, seed=3).to_record() == {"rules": RULES, "rounds": []}
 
 
 def test_rules_are_written_with_the_main_name_and_sorted_fields():
@@ -241,7 +232,8 @@ def test_outcomes_that_are_left_out_are_not_compared():
 
 def test_rewards_are_read_within_a_millionth():
     record_to_game(changed(OUT, "result.reward", [1 + 9e-7, -1.0]))
-    assert "reward" in refusal(changed(OUT, "result.reward", [1 + 2e-6, -1]))
+    for reward in ([1 + 2e-6, -1], [1, -1 - 2e-6], [1, 10**400], [1, -(10**400)]):
+        assert refusal(changed(OUT, "result.reward", reward)).startswith("result: reward: found")
 
 
 def test_a_drawn_leader_is_named_by_the_record_or_by_the_first_move():

@@ -78,7 +78,7 @@ def test_make_finds_both_and_a_second_registration_is_silent():
     assert masks.tolist() == info["action_mask"].astype(bool).tolist()
 
 
-def test_registering_imports_neither_the_environments_nor_numba():
+def test_registering_imports_neither_the_solo_environment_nor_pygame():
     code = "import sys; from domino_env.registration import register_all; register_all();"
     code += "print(sorted({'domino_env.solo', 'pygame'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -222,7 +222,7 @@ def test_an_opponent_that_plays_no_legal_move_is_named():
 
 
 def test_a_deal_without_a_move_of_the_learner_is_dealt_again():
-    rules = {"rules": "sin_robo", "set": 1, "hand_size": 1, "lead": "random"}
+    rules: dict[str, Any] = {"rules": "sin_robo", "set": 1, "hand_size": 1, "lead": "random"}
     env = SoloEnv(**rules, seat=1)
     for seed in range(30):  # the leader goes out with its only tile
         env.reset(seed=seed)
@@ -231,7 +231,7 @@ def test_a_deal_without_a_move_of_the_learner_is_dealt_again():
     with pytest.raises(RulesError, match="the deal leaves seat 1 no move"):
         env.reset(seed=1, options=options)
     env.reset(seed=1, options=options | {"leader": 1})
-    never = SoloEnv(**rules | {"lead": "seat"}, seat=1)
+    never = SoloEnv(**{**rules, "lead": "seat"}, seat=1)
     with pytest.raises(RulesError, match="1000 deals left seat 1 no move"):
         never.reset(seed=1)
 
@@ -253,10 +253,17 @@ def test_bad_arguments_are_one_clear_error(arguments, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_learner_sees_its_own_hand_in_the_text():
-    env = SoloEnv("cabra", **ROUND, seat=1, opponents=first, render_mode="ansi")
+def test_the_learner_sees_its_own_hand_alone_in_the_text():
+    texts = []
+
+    def peek(observation, rng):
+        texts.append(env.render())
+        return first(observation, rng)
+
+    env = SoloEnv("cabra", **ROUND, seat=1, opponents=peek, render_mode="ansi")
     env.reset(seed=1, options=DEAL)
-    text = env.render()
-    assert "5-5 3-3" in text
-    assert "5-3" not in text
-    assert "player_0 plays 6-6" in text
+    texts.append(env.render())
+    assert "player_0 plays 6-6" in texts[1]
+    for text in texts:
+        assert "5-5 3-3" in text
+        assert "5-3" not in text

@@ -1,0 +1,23 @@
+"""Print every speed target beside what is reached here: python -m benchmarks [NAME ...].
+
+Names: vector, environment, train, evaluate, figures. Without one, all but figures.
+"""
+
+import importlib
+import sys
+
+NAMES = ("vector", "environment", "evaluate", "train")
+
+
+def main() -> None:
+    """Run the benchmarks that are named, each in its own module under a function of its name."""
+    known = (*NAMES, "figures")
+    for name in sys.argv[1:] or NAMES:
+        if name not in known:
+            sys.exit(f"benchmarks: there is no {name!r}, expected {', '.join(known)}")
+        module = importlib.import_module(f"benchmarks.{name}")
+        getattr(module, name)()
+
+
+if __name__ == "__main__":
+    main()

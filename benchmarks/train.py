@@ -1,0 +1,191 @@
+"""PPO end to end: where the time goes, beside the bare network and sb3-contrib's MaskablePPO.
+
+    python -m benchmarks.train
+
+All in one process and turn by turn: our learner on cabra with two seats (2 x 256, 2 epochs), the
+same forward passes and optimiser steps without any game ("bare network"), and MaskablePPO through
+the Gymnasium environment with the same network, epochs and minibatch.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import agents.ppo
+from agents.ppo import Config, Learner, Minibatch
+
+RULES = {"preset": "cabra", "episode": "round"}
+TARGETS = {"of the bare network": 0.6, "x MaskablePPO, bf16": 60.0, "x MaskablePPO, float32": 30.0}
+
+
+class Profile:
+    """Wall time spent inside functions, by name, while they are watched."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+
+    def watch(self, owner: Any, name: str, label: str) -> None:
+        """Count the time of `owner.name` under `label` from now on."""
+        function = getattr(owner, name)
+
+        def timed(*arguments: Any, **options: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return function(*arguments, **options)
+            finally:
+                self.seconds[label] += time.perf_counter() - began
+
+        setattr(owner, name, timed)
+
+
+def ours(bf16: bool) -> tuple[Learner, Profile]:
+    """A learner that has compiled and warmed up, with its parts watched."""
+    learner = Learner(Config(rules=RULES, bf16=bf16))
+    learner.update()
+    profile = Profile()
+    profile.watch(agents.ppo, "collect", "rollout")
+    profile.watch(learner.vec, "step", "  of it the environment")
+    profile.watch(agents.ppo, "advantages", "advantages")
+    profile.watch(learner, "acting", "copy of the network")
+    profile.watch(learner, "learn", "loss, gradient, optimiser")
+    profile.watch(learner, "average_weights", "average of the weights")
+    return learner, profile
+
+
+def bare(learner: Learner) -> Callable[[], None]:
+    """The forward passes and optimiser steps of one update, on the same data, and nothing else."""
+    config, storage = learner.config, learner.storage
+    batches = list(learner.minibatches())
+
+    def work() -> None:
+        acting = learner.acting()
+        with torch.inference_mode():
+            for k in range(config.steps + 1):
+                learner.workers.map(
+                    lambda part, k=k: acting(storage.observation[k, part]), config.games
+                )
+        for mb in batches:
+            _step(learner, mb)
+
+    return work
+
+
+def _step(learner: Learner, mb: Minibatch) -> None:
+    """Forward, backward and optimiser with the plainest loss there is."""
+
+    def share(part: slice) -> tuple[torch.Tensor, ...]:
+        with torch.autocast("cpu", torch.bfloat16, enabled=learner.config.bf16):
+            logits, value = learner.network(mb.observation[part])
+        loss = logits.float().mean() + value.float().mean()
+        return torch.autograd.grad(loss, learner.parameters)
+
+    shares = learner.workers.map(share, len(mb.action))
+    for k, parameter in enumerate(learner.parameters):
+        parameter.grad = sum((grads[k] for grads in shares[1:]), shares[0][k]) * 0  # stay as it is
+    learner.optimiser.step()
+
+
+def maskable_ppo(steps: int) -> Callable[[], float]:
+    """MaskablePPO on the solo environment, warmed up; calling it trains and gives decisions/s."""
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from domino_env.solo import SoloEnv
+
+    games = DummyVecEnv([lambda: SoloEnv(RULES, forced="skip") for _ in range(16)])
+    model = MaskablePPO(
+        "MultiInputPolicy",
+        games,
+        n_steps=steps // 16,
+        batch_size=steps,
+        n_epochs=2,
+        policy_kwargs={"net_arch": [256, 256]},
+    )
+    model.learn(steps)
+
+    def train() -> float:
+        began = time.perf_counter()
+        model.learn(steps, reset_num_timesteps=False)
+        return steps / (time.perf_counter() - began)
+
+    return train
+
+
+def train(runs: int = 5, updates: int = 2, peer: bool = True) -> list[dict[str, Any]]:
+    """Print both tables, and return the rows of the first: medians of `runs`."""
+    rows = []
+    theirs = maskable_ppo(2048) if peer else None
+    for bf16 in (True, False):
+        learner, profile = ours(bf16)
+        work = bare(learner)
+        work()
+        decisions = updates * learner.config.games * learner.config.steps
+        speeds: dict[str, list[float]] = {"ours": [], "bare": [], "MaskablePPO": []}
+        began = profile.seconds.copy()
+        for _ in range(runs):
+            speeds["ours"].append(decisions / _seconds(learner.update, updates))
+            parts = profile.seconds - began
+            speeds["bare"].append(decisions / _seconds(work, updates))
+            profile.seconds = began + parts  # what the bare network does is not ours
+            if theirs is not None:
+                speeds["MaskablePPO"].append(theirs())
+        row = {name: statistics.median(found or [float("nan")]) for name, found in speeds.items()}
+        rows.append({"name": "bf16" if bf16 else "float32", **row, "parts": dict(parts)})
+        rows[-1]["seconds"] = sum(decisions / speed for speed in speeds["ours"])
+    Console().print(_speeds(rows))
+    Console().print(_parts(rows))
+    return rows
+
+
+def _seconds(function: Callable[[], Any], times: int) -> float:
+    began = time.perf_counter()
+    for _ in range(times):
+        function()
+    return time.perf_counter() - began
+
+
+def _speeds(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="PPO end to end, decisions a second")
+    for heading in ("", "ours", "bare network", "share", "target", "MaskablePPO", "x", "target"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for row in rows:
+        table.add_row(
+            row["name"],
+            f"{row['ours']:,.0f}",
+            f"{row['bare']:,.0f}",
+            f"{row['ours'] / row['bare']:.0%}",
+            f"{TARGETS['of the bare network']:.0%}",
+            f"{row['MaskablePPO']:,.0f}",
+            f"{row['ours'] / row['MaskablePPO']:.0f}",
+            f"{TARGETS['x MaskablePPO, ' + row['name']]:.0f}",
+        )
+    return table
+
+
+def _parts(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="Where the time of an update goes")
+    table.add_column("part")
+    for row in rows:
+        table.add_column(row["name"], justify="right")
+    for part in rows[0]["parts"]:
+        table.add_row(part, *(f"{row['parts'][part] / row['seconds']:.1%}" for row in rows))
+    rest = [1 - sum(_whole(row["parts"])) / row["seconds"] for row in rows]
+    table.add_row("the rest: gathering minibatches, figures", *(f"{share:.1%}" for share in rest))
+    return table
+
+
+def _whole(parts: dict[str, float]) -> list[float]:
+    """The parts that are not inside another one."""
+    return [seconds for name, seconds in parts.items() if not name.startswith(" ")]
+
+
+if __name__ == "__main__":
+    train()

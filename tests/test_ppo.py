@@ -1,0 +1,312 @@
+"""The learner: its loss, its gradients, its schedule, and that it learns."""
+
+import copy
+import math
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+from agents.base import load
+from agents.evaluate import evaluate
+from agents.ppo import (
+    WATCHED,
+    Config,
+    Learner,
+    Minibatch,
+    StopOnInterrupt,
+    loss_of,
+    masked_log_softmax,
+    versus_heaviest,
+)
+from agents.selfplay import advantages, collect, parameters_of
+
+
+def small(**fields) -> Config:
+    """A run of 8 updates with everything small."""
+    fixed = {
+        "rules": {"preset": "cabra", "episode": "round"},
+        "games": 64,
+        "steps": 8,
+        "decisions": 8 * 512,
+        "minibatch": 512,
+        "hidden": (16,),
+        "evaluate_every": 0,
+        "workers": 1,
+        "bf16": False,
+    }
+    return Config(**{**fixed, **fields})
+
+
+def one_minibatch(learner: Learner) -> Minibatch:
+    """All of a first rollout, before anything is learned from it."""
+    vec, storage = learner.vec, learner.storage
+    collect(vec, storage, learner.acting(), learner.random, learner.workers)
+    advantages(storage, learner.rules.teams, 1.0, 0.95)
+    mb = next(learner.minibatches())
+    assert len(mb.action) == 512
+    return mb
+
+
+# ---------------------------------------------------------------- probabilities and entropy
+
+
+def test_the_masked_log_softmax_is_that_of_the_legal_actions_alone():
+    """Odds 1 : 3 once the action with logit 9 is illegal."""
+    logits = torch.tensor([[math.log(1), 9.0, math.log(3)]], requires_grad=True)
+    log_probs = masked_log_softmax(logits, torch.tensor([[1, 0, 1]], dtype=torch.int8))
+    np.testing.assert_allclose(log_probs.exp().detach(), [[0.25, 0, 0.75]], rtol=1e-6)
+    assert log_probs[0, 1] < -1e8
+    log_probs[0, 0].backward()
+    assert logits.grad is not None
+    np.testing.assert_allclose(logits.grad, [[0.75, 0, -0.75]], rtol=1e-6)
+
+
+def test_the_masked_log_softmax_is_float32_even_of_bfloat16_logits():
+    logits = torch.tensor([[1.0, 0.0, -3.0]])
+    mask = torch.ones(1, 3, dtype=torch.int8)
+    found = masked_log_softmax(logits.bfloat16(), mask)
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found, logits.log_softmax(1), rtol=1e-6)
+
+
+def test_entropy_is_over_legal_moves_only():
+    """A network of zeros plays its m legal moves alike: the entropy is the sum of log m."""
+    learner = Learner(small())
+    with torch.no_grad():
+        for parameter in learner.parameters:
+            parameter.zero_()
+    mb = one_minibatch(learner)
+    entropy = loss_of(learner.network, mb, learner.config, 0.1).watched[WATCHED.index("entropy")]
+    expected = sum(math.log(m) for m in (mb.mask != 0).sum(1).tolist())
+    assert entropy.item() == pytest.approx(expected, rel=1e-5)
+
+
+# ---------------------------------------------------------------- the loss
+
+
+def loss_by_formula(network, mb, config, entropy_weight):
+    """The loss and WATCHED in float64, decision by decision, from arXiv 1707.06347."""
+    with torch.no_grad():
+        logits, values = (tensor.double() for tensor in network(mb.observation))
+    sums = dict.fromkeys(WATCHED, 0.0)
+    for i in range(len(mb.action)):
+        legal = np.flatnonzero(mb.mask[i].numpy())
+        odds = np.exp(logits[i, legal].numpy())
+        chances = odds / odds.sum()
+        chance = chances[legal.tolist().index(int(mb.action[i]))]
+        ratio, advantage = chance / math.exp(mb.log_prob[i]), mb.advantage[i].item()
+        within = min(max(ratio, 1 - config.clip), 1 + config.clip)
+        sums["policy_loss"] -= min(ratio * advantage, within * advantage)
+        sums["value_loss"] += (values[i].item() - mb.returns[i].item()) ** 2 / 2
+        sums["entropy"] -= (chances * np.log(chances)).sum()
+        sums["approx_kl"] += ratio - 1 - math.log(ratio)
+        sums["clip_fraction"] += ratio != within
+    total = sums["policy_loss"] + config.value_weight * sums["value_loss"]
+    return total - entropy_weight * sums["entropy"], [sums[name] for name in WATCHED]
+
+
+def test_the_loss_is_that_of_the_formula():
+    learner = Learner(small(rules={"preset": "estandar", "seats": 3}))
+    mb = one_minibatch(learner)
+    noise = torch.from_numpy(np.random.default_rng(0).normal(size=len(mb.log_prob))).float()
+    mb.log_prob = mb.log_prob + 0.3 * noise  # so that many ratios leave the range
+    loss = loss_of(learner.network, mb, learner.config, 0.07)
+    total, watched = loss_by_formula(learner.network, mb, learner.config, 0.07)
+    assert 0.2 < watched[-1] / len(mb.action) < 0.8
+    assert loss.total.item() == pytest.approx(total, rel=1e-4)
+    np.testing.assert_allclose(loss.watched, watched, rtol=1e-4)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_the_policy_that_learns_is_at_first_the_one_that_played(bf16):
+    """In float32 and in bfloat16: no ratio is off before the first step of the optimiser."""
+    config = small(bf16=bf16, epochs=1, minibatch=10**6)
+    figures = Learner(config).update()
+    assert abs(figures["losses/approx_kl"]) < 1e-6
+    assert figures["losses/clip_fraction"] == 0
+
+
+def gradients(learner: Learner, mb: Minibatch) -> np.ndarray:
+    """The gradient that a step of the optimiser uses."""
+    learner.learn(mb, 0.05)
+    flat = [
+        parameter.grad.flatten() for parameter in learner.parameters if parameter.grad is not None
+    ]
+    return torch.cat(flat).numpy()
+
+
+@pytest.mark.parametrize(("bf16", "tolerance"), [(False, 1e-5), (True, 2e-2)])
+def test_the_gradient_of_two_workers_is_that_of_one(bf16, tolerance):
+    mb = one_minibatch(Learner(small()))
+    found = [
+        gradients(Learner(small(workers=workers, bf16=bf16, gradient_norm=1e9)), mb)
+        for workers in (1, 2, 3)
+    ]
+    scale = np.abs(found[0]).max()
+    assert scale > 1e-3
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=tolerance * scale)
+
+
+def test_the_gradient_is_that_of_the_mean_loss_and_is_clipped():
+    mb = one_minibatch(Learner(small()))
+    learner = Learner(small())
+    total = loss_of(learner.network, mb, learner.config, 0.05).total / len(mb.action)
+    plain = torch.cat([g.flatten() for g in torch.autograd.grad(total, learner.parameters)])
+    free = gradients(Learner(small(workers=2, gradient_norm=1e9)), mb)
+    np.testing.assert_allclose(free, plain, atol=1e-6)
+    clipped = gradients(Learner(small(gradient_norm=0.001)), mb)
+    np.testing.assert_allclose(clipped, plain * 0.001 / plain.norm(), atol=1e-7)
+
+
+# ---------------------------------------------------------------- an update
+
+
+def test_every_decision_of_a_rollout_is_learned_from_once_an_epoch():
+    learner = Learner(small(epochs=3, minibatch=100))
+    learner.update()
+    learner.storage.log_prob[:8] = torch.arange(512.0).reshape(8, 64)  # a name for each decision
+    batches = [mb.log_prob.tolist() for mb in learner.minibatches()]
+    assert [len(batch) for batch in batches] == [100, 100, 100, 100, 100, 12] * 3
+    epochs = [sum(batches[6 * e : 6 * e + 6], []) for e in range(3)]
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(512))
+    assert epochs[0] != epochs[1]
+
+
+def test_a_minibatch_keeps_what_belongs_together():
+    learner = Learner(small())
+    learner.update()
+    storage = learner.storage
+    storage.log_prob[:8] = torch.arange(512.0).reshape(8, 64)
+    advantage = storage.advantage.flatten()
+    mean, deviation = advantage.mean().item(), advantage.std(correction=0).item()
+    mb = next(learner.minibatches())
+    for i, name in enumerate(mb.log_prob.long().tolist()):
+        k, b = divmod(name, 64)
+        assert torch.equal(mb.observation[i], storage.observation[k, b])
+        assert torch.equal(mb.mask[i], storage.mask[k, b])
+        assert mb.action[i] == storage.action[k, b]
+        expected = (storage.advantage[k, b].item() - mean) / deviation
+        assert mb.advantage[i].item() == pytest.approx(expected, abs=1e-5)
+        total = storage.advantage[k, b].item() + storage.value[k, b].item()
+        assert mb.returns[i].item() == pytest.approx(total, abs=1e-6)
+
+
+def test_learning_rate_and_entropy_weight_fall_over_the_run():
+    learner = Learner(small(learning_rate=0.004, entropy=0.5, entropy_end=0.1))
+    seen = []
+    learn = learner.learn
+    learner.learn = lambda mb, weight: seen.append(weight) or learn(mb, weight)  # type: ignore
+    rates = []
+    while not learner.finished:
+        seen.clear()
+        rate = learner.update()["charts/learning_rate"]
+        assert rate == learner.optimiser.param_groups[0]["lr"]
+        rates.append((rate, seen[0]))
+    expected = [(0.004 * left / 8, 0.1 + 0.4 * left / 8) for left in range(8, 0, -1)]
+    np.testing.assert_allclose(rates, expected)
+
+
+def test_the_schedule_stays_at_its_end_when_a_run_is_longer():
+    learner = Learner(small(decisions=1))
+    learner.update()
+    before = copy.deepcopy(learner.network.state_dict())
+    assert learner.finished
+    learner.update()
+    assert all(torch.equal(before[name], now) for name, now in learner.network.state_dict().items())
+
+
+def test_the_played_network_is_an_average_of_the_trained_ones():
+    """The first update is taken whole; the second moves it by 10/11 of the way."""
+    learner = Learner(small())
+    learner.update()
+    first = [parameter.clone() for parameter in learner.parameters]
+    for old, new in zip(parameters_of(learner.played), first, strict=True):
+        assert torch.equal(old, new)
+    learner.update()
+    pairs = zip(parameters_of(learner.played), learner.parameters, first, strict=True)
+    for played, new, old in pairs:
+        np.testing.assert_allclose(played.detach(), (old + 10 * new).detach() / 11, atol=1e-6)
+
+
+def test_rewards_are_divided_by_their_scale():
+    """Points rewards with a scale of 10 give a tenth of the advantage of a network of zeros."""
+    rules = {"preset": "sin_robo", "reward": "points"}
+    found = []
+    for scale in (1.0, 10.0):
+        learner = Learner(small(rules=rules, reward_scale=scale))
+        with torch.no_grad():
+            for parameter in learner.parameters:
+                parameter.zero_()
+        learner.update()
+        found.append(learner.storage.advantage.numpy())
+    assert np.abs(found[0]).max() > 5
+    np.testing.assert_allclose(found[1], found[0] / 10, atol=1e-5)
+
+
+def test_explained_variance_is_what_its_name_says():
+    learner = Learner(small())
+    learner.update()
+    value, advantage = learner.storage.value[:8].numpy(), learner.storage.advantage.numpy()
+    returns = value + advantage
+    expected = 1 - np.var(returns - value) / np.var(returns)
+    assert learner.explained_variance() == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_single_decision_is_enough_for_an_update():
+    learner = Learner(small(games=1, steps=1, workers=2, decisions=2))
+    figures = learner.update()
+    assert all(math.isfinite(figure) for figure in figures.values())
+    assert all(parameter.isfinite().all() for parameter in learner.parameters)
+
+
+def test_a_run_is_over_after_its_minutes_or_its_decisions():
+    learner = Learner(small(minutes=2.0))
+    assert not learner.finished
+    learner.seconds = 119.0
+    assert not learner.finished
+    learner.seconds = 120.0
+    assert learner.finished
+    endless = Learner(small())
+    endless.seconds = 1e9
+    assert not endless.finished
+    endless.decisions = 8 * 512
+    assert endless.finished
+
+
+def test_an_evaluation_changes_nothing_of_the_learner():
+    learners = [Learner(small(evaluate_deals=16)) for _ in range(2)]
+    for learner in learners:
+        learner.update()
+    figures = versus_heaviest(learners[0])
+    assert versus_heaviest(learners[0]) == figures
+    assert learners[0].update()["losses/value_loss"] == learners[1].update()["losses/value_loss"]
+
+
+def test_the_first_interrupt_asks_and_the_second_one_stops():
+    with pytest.raises(KeyboardInterrupt), StopOnInterrupt() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.asked
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# ---------------------------------------------------------------- learning
+
+
+@pytest.mark.parametrize("seats", [2, 3])
+def test_training_on_a_tiny_game_beats_uniform_play(seats):
+    """Double-2, two tiles a seat. With the advantage's sign turned the result is below zero."""
+    rules = {"preset": "sin_robo", "set": 2, "hand_size": 2, "lead": "seat", "seats": seats}
+    config = small(rules=rules, decisions=120 * 1024, games=128, minibatch=1024, learning_rate=0.01)
+    learner = Learner(config)
+    start = evaluate(learner.agent(), load("random", seed=0), learner.rules, 20)
+    assert start.games == 20 * seats
+    while not learner.finished:
+        learner.update()
+    result = evaluate(learner.agent(), load("random", seed=0), learner.rules, 4096)
+    print(result)
+    assert result.mean - 2 * result.ci95 > 0
