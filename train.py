@@ -1,6 +1,8 @@
 """`domino train` as a script: python train.py configs/cabra.yaml [--field value ...]."""
 
-from agents.ppo import main
+import sys
+
+from agents.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(["train", *sys.argv[1:]]))

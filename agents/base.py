@@ -135,7 +135,13 @@ class Kind(NamedTuple):
 # A class is called with `seed=`, and with the text behind the colon before it if it takes one.
 KINDS: dict[str, Kind] = {
     "random": Kind("agents.bots:Random"),
+    "lightest": Kind("agents.bots:Lightest"),
     "heaviest": Kind("agents.bots:Heaviest"),
+    "double_first": Kind("agents.bots:DoubleFirst"),
+    "mobility": Kind("agents.bots:Mobility"),
+    "blocker": Kind("agents.bots:Blocker"),
+    "expert": Kind("agents.expert:Expert"),
+    "cfr": Kind("agents.exact:Cfr", "N"),
 }
 
 

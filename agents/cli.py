@@ -1,4 +1,4 @@
-"""The `domino` command: train, evaluate, play, replay, bench.
+"""The `domino` command: train, evaluate, play, replay, exploit, bench.
 
 On bad input every subcommand prints one clear line on stderr and ends with status 2.
 """
@@ -24,7 +24,9 @@ from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg, subc
 
 from agents.base import import_trained, is_folder, load
 from agents.evaluate import Result, evaluate, results_table
+from agents.exact import Cfr, exploitability, strategy_of
 from agents.play import play_in_terminal
+from agents.small_game import check_size, small_game
 from domino_env.errors import RecordError
 from domino_env.record import read_records, record_text
 from domino_env.rules import DEFAULT_PRESET, Rules
@@ -132,6 +134,13 @@ class Evaluate(RulesOptions):
 @contextlib.contextmanager
 def _progress(title: str, deals: int) -> Iterator[Callable[[Result], None] | None]:
     """A bar on stderr with the result so far, where stderr is a terminal."""
+    with _bar(title) as bar:
+        yield bar and (lambda result: bar(result.deals, deals, result.interval()))
+
+
+@contextlib.contextmanager
+def _bar(title: str) -> Iterator[Callable[..., None] | None]:
+    """A bar on stderr, to be called with what is done, of how much, and a note; else None."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -146,18 +155,14 @@ def _progress(title: str, deals: int) -> Iterator[Callable[[Result], None] | Non
         yield None
         return
     text = TextColumn("{task.description}")
-    with Progress(
-        text,
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(title, total=deals)
-        yield lambda result: bar.update(
-            task, completed=result.deals, description=f"{title} {result.interval()}"
-        )
+    columns = text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+
+        def update(done: int, total: int, note: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=f"{title} {note}".rstrip())
+
+        yield update
 
 
 @dataclass(kw_only=True)
@@ -209,6 +214,65 @@ class Replay:
 
 
 @dataclass(kw_only=True)
+class Exploit(RulesOptions):
+    """Print how much an agent loses to best responses, exactly: small sets and hands only.
+
+    The agent is one that has probabilities: a bot, the folder of a trained one, or cfr:N, the
+    average strategy of N iterations of CFR+ on the game.
+    """
+
+    agent: Annotated[Positional[str], arg(metavar="AGENT")]
+    """The agent in all seats."""
+    device: str = "cpu"
+    """Where a network runs."""
+    as_json: Annotated[Switch, arg(name="json", help_behavior_hint="")] = False
+    """Print one JSON object."""
+
+    def run(self) -> int:
+        """Build the game, ask the agent everywhere, and print what comes of it."""
+        agent = load(self.agent, device=self.device)
+        rules = self.chosen_rules([self.agent])
+        check_size(rules)
+        agent.check(rules)
+        with _bar("the game") as progress:
+            game = small_game(rules, progress)
+        if isinstance(agent, Cfr):
+            with _bar("iterations of CFR+") as progress:
+                agent.solve(rules, progress)
+        with _bar(f"policy of {agent.name}") as progress:
+            result = exploitability(game, strategy_of(agent, game, progress))
+        self._print(
+            {
+                "agent": agent.name,
+                "nashconv": result.nashconv,
+                "value": result.values[0],
+                "best": result.best,
+                "deals": game.deals,
+                "nodes": game.nodes,
+                "infosets": game.infosets,
+            }
+        )
+        return GOOD
+
+    def _print(self, figures: dict[str, Any]) -> None:
+        if self.as_json:
+            print(json.dumps(figures))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table("NashConv, the sum of all gains", f"{figures['nashconv']:.6f}")
+        table.add_row(
+            f"{figures['agent']} in all seats: value to seat 0", f"{figures['value']:.6f}"
+        )
+        for seat, value in enumerate(figures["best"]):
+            table.add_row(f"value to seat {seat} of its best response", f"{value:.6f}")
+        for name in ("deals", "nodes", "infosets"):
+            table.add_row(name, f"{figures[name]:,}")
+        Console().print(table)
+
+
+@dataclass(kw_only=True)
 class Train:
     """Train an agent: `domino train CONFIG --help` lists the fields that can be changed."""
 
@@ -253,6 +317,7 @@ Command = (
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Play, subcommand("play")]
     | Annotated[Replay, subcommand("replay")]
+    | Annotated[Exploit, subcommand("exploit")]
     | Annotated[Bench, subcommand("bench")]
 )
 DESCRIPTION = "Dominoes: train agents, measure them on duplicate deals, play against them."

@@ -38,17 +38,6 @@ def make_plan(tree: Tree, strategy: np.ndarray, plan: np.ndarray) -> None:
 
 
 @jit
-def payoff_of(tree: Tree, z: int, seat: int) -> float:
-    """The reward of a seat for a finished round, times its chance."""
-    if seat < tree.payoff.shape[1]:
-        return tree.payoff[z, seat]
-    total = 0.0
-    for p in range(tree.payoff.shape[1]):
-        total -= tree.payoff[z, p]
-    return total
-
-
-@jit
 def write_values(tree: Tree, plan: np.ndarray, seat: int, values: np.ndarray) -> None:
     """Write what the rounds that end with each sequence of a seat are worth to it.
 
@@ -56,11 +45,11 @@ def write_values(tree: Tree, plan: np.ndarray, seat: int, values: np.ndarray) ->
     """
     values[:] = 0.0
     for z in range(len(tree.reached)):
-        chance = 1.0
+        worth = tree.payoff[z, seat]
         for p in range(tree.reached.shape[1]):
             if p != seat:
-                chance *= plan[tree.reached[z, p]]
-        values[tree.reached[z, seat]] += chance * payoff_of(tree, z, seat)
+                worth *= plan[tree.reached[z, p]]
+        values[tree.reached[z, seat]] += worth
 
 
 @jit
@@ -123,29 +112,26 @@ def match_regrets(
     """Make the strategy of a seat proportional to its regrets, and its plan with it."""
     for i in range(len(tree.owner)):
         if tree.owner[i] == seat:
-            normalise(tree, i, regrets, strategy)
+            normalise(regrets, tree.first[i], tree.first[i + 1], strategy)
             for s in range(tree.first[i], tree.first[i + 1]):
                 plan[s] = plan[tree.before[i]] * strategy[s]
 
 
 @jit
-def normalise(tree: Tree, i: int, weights: np.ndarray, strategy: np.ndarray) -> None:
-    """Write the probabilities of an information set from weights; equal ones if all are 0."""
+def normalise(weights: np.ndarray, first: int, last: int, strategy: np.ndarray) -> None:
+    """Write probabilities proportional to weights[first:last]; equal ones if all are 0."""
     total = 0.0
-    for s in range(tree.first[i], tree.first[i + 1]):
+    for s in range(first, last):
         total += weights[s]
-    for s in range(tree.first[i], tree.first[i + 1]):
-        if total > 0:
-            strategy[s] = weights[s] / total
-        else:
-            strategy[s] = 1 / (tree.first[i + 1] - tree.first[i])
+    for s in range(first, last):
+        strategy[s] = weights[s] / total if total > 0 else 1 / (last - first)
 
 
 @jit
 def normalise_all(tree: Tree, weights: np.ndarray, strategy: np.ndarray) -> None:
     """`normalise` every information set."""
     for i in range(len(tree.owner)):
-        normalise(tree, i, weights, strategy)
+        normalise(weights, tree.first[i], tree.first[i + 1], strategy)
 
 
 @jit
@@ -205,7 +191,8 @@ def _checked(agent: Agent, chances: np.ndarray, mask: np.ndarray) -> np.ndarray:
         raise AgentError(f"{agent.name}: found a policy {chances.shape}, expected {mask.shape}")
     if not (chances >= 0).all() or (chances[mask == 0] != 0).any():
         raise AgentError(f"{agent.name}: found a policy beyond the legal actions, expected none")
-    worst = float(max(chances.sum(1, dtype=np.float64), key=lambda total: abs(total - 1)))
+    totals = chances.sum(1, dtype=np.float64)
+    worst = float(totals[np.abs(totals - 1).argmax()])
     if abs(worst - 1) > 1e-4:
         raise AgentError(f"{agent.name}: found a policy that sums to {worst:.6g}, expected 1")
     return chances

@@ -210,7 +210,8 @@ def read_tensors(path: Path, expected: str) -> tuple[Mapping[str, str], dict[str
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: the tensors of the file itself would die with it, by a signal.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except Exception as error:  # what a hostile file leads to has no type in common
         raise ValueError(f"cannot be read ({error})") from None
     found = metadata.get("format", "none")

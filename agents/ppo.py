@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,9 +48,9 @@ class Config:
     """stop after so many minutes of training even before; 0: no limit"""
     seed: AtLeast0 = 0
     """of the deals, the moves and the network"""
-    games: AtLeast1 = 2048
+    games: Annotated[int, Meta(ge=1, le=2**24)] = 2048
     """games played at once (B)"""
-    steps: AtLeast1 = 32
+    steps: Annotated[int, Meta(ge=1, le=2**16)] = 32
     """decisions of each game in a rollout (K)"""
     epochs: AtLeast1 = 2
     """passes over a rollout"""
@@ -87,7 +88,7 @@ class Config:
     """where the network is: cpu or cuda"""
     evaluate_every: AtLeast0 = 25
     """updates between two evaluations against `heaviest`; 0: none"""
-    evaluate_deals: AtLeast1 = 2048
+    evaluate_deals: Annotated[int, Meta(ge=1, le=2**32)] = 2048
     """duplicate deals of such an evaluation"""
     save_every: AtLeast1 = 25
     """updates between two checkpoints"""
@@ -228,7 +229,7 @@ class Learner:
 
         shares = self.workers.map(share, size)
         for k, parameter in enumerate(self.parameters):
-            parameter.grad = sum((grads[k] for grads, _ in shares[1:]), shares[0][0][k])
+            parameter.grad = reduce(torch.add, [grads[k] for grads, _ in shares])
         torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_norm)
         self.optimiser.step()
         return torch.stack([watched for _, watched in shares]).sum(0) / size

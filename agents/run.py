@@ -30,16 +30,6 @@ from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.policy import check_tensors, read_tensors, save_policy, write_file
-from domino_env.engine import (
-    GAME,
-    MAX_EVENTS,
-    NOBODY,
-    NOT_OVER,
-    PLAYING,
-    RULE_FIELDS,
-    new_games,
-)
-from domino_env.rules import Rules
 
 if TYPE_CHECKING:
     from agents.ppo import Config, Learner
@@ -143,8 +133,8 @@ def _update_of(line: bytes) -> float:
 class Numbers:
     """The part of a learner's state that is not tensors."""
 
-    updates: Annotated[int, Meta(ge=0)]
-    decisions: Annotated[int, Meta(ge=0)]
+    updates: Annotated[int, Meta(ge=0, le=2**62)]
+    decisions: Annotated[int, Meta(ge=0, le=2**62)]
     seconds: Annotated[float, Meta(ge=0)]
     random: dict[str, Any]  # of NumPy's generator, its 128-bit integers as text
 
@@ -167,14 +157,13 @@ def _generator_of(words: dict[str, Any]) -> np.random.Generator:
 
 
 def tensors_of(learner: Learner) -> dict[str, Tensor]:
-    """The tensors of a learner's state, by name; the games are bytes, [B, size of GAME]."""
+    """The tensors of a learner's state, by name; the games are the bytes of `DominoVec.save`."""
     tensors = {f"network.{k}": v for k, v in learner.network.state_dict().items()}
     tensors |= {f"played.{k}": v for k, v in learner.played.state_dict().items()}
     for k, parameter in enumerate(learner.parameters):
         for name, value in learner.optimiser.state[parameter].items():
             tensors[f"optimiser.{k}.{name}"] = value
-    games = np.array(learner.vec.games).view(np.uint8)
-    tensors["games"] = torch.from_numpy(games.reshape(learner.vec.num_games, GAME.itemsize))
+    tensors["games"] = torch.frombuffer(bytearray(learner.vec.save()), dtype=torch.uint8)
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
@@ -194,16 +183,15 @@ def put_state(learner: Learner, numbers: Numbers, tensors: dict[str, Tensor]) ->
         moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
         expected |= {f"optimiser.{k}.{name}": like for name, like in moments.items()}
     check_tensors(tensors, expected)
-    games = tensors["games"].numpy().view(GAME).ravel()
-    check_games(games, learner.rules)
-    learner.random = _generator_of(numbers.random)
+    random = _generator_of(numbers.random)
+    learner.vec.load(tensors["games"].numpy().tobytes())
+    learner.random = random
     for prefix, module in (("network.", learner.network), ("played.", learner.played)):
         module.load_state_dict(_below(prefix, tensors))
     for k, parameter in enumerate(learner.parameters):
         moments = _below(f"optimiser.{k}.", tensors)
         on_device = {name: value.to(parameter.device) for name, value in moments.items()}
         learner.optimiser.state[parameter] = on_device
-    learner.vec.games[:] = games
     learner.updates, learner.decisions = numbers.updates, numbers.decisions
     learner.seconds = numbers.seconds
     learner.vec.current(out=learner.storage.batches[0])
@@ -211,45 +199,6 @@ def put_state(learner: Learner, numbers: Numbers, tensors: dict[str, Tensor]) ->
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
-def check_games(games: np.ndarray, rules: Rules) -> None:
-    """Raise `ValueError` unless games (GAME [B]) are in play by `rules` and hold together.
-
-    Compiled code uses what a game holds as indices without looking; a checkpoint may be anyone's.
-    """
-    new = new_games(rules, 0)
-    if any((games[name] != new[name]).any() for name in ("tiles", *dict(RULE_FIELDS))):
-        raise ValueError("games: found those of other rules than this run's")
-    last_seat, stock = rules.seats - 1, rules.stock
-    ranges = {
-        **dict.fromkeys(("seat", "leader"), (0, last_seat)),
-        **dict.fromkeys(("left_by", "right_by", "next_leader"), (NOBODY, last_seat)),
-        **dict.fromkeys(("left", "right"), (NOBODY, rules.set)),
-        **{"stock": (stock, stock), "drawn": (0, stock), "event_count": (0, MAX_EVENTS)},
-        **{"over": (NOT_OVER, NOT_OVER), "end": (PLAYING, PLAYING)},
-    }
-    good = _tiles_are_whole(games, rules)
-    for name, (low, high) in ranges.items():
-        good &= (low <= games[name]) & (games[name] <= high)
-    for name in ("left", "right", "left_by", "right_by"):  # nobody passes or draws before the lead
-        good &= (games[name] == NOBODY) == (games["event_count"] == 0)
-    if not good.all():
-        raise ValueError(f"games: found a state of game {np.argmin(good)} that play cannot reach")
-
-
-def _tiles_are_whole(games: np.ndarray, rules: Rules) -> np.ndarray:
-    """Whether each tile is in exactly one place, and all seats hold some; bool [B]."""
-    boneyard = games["boneyard"][:, : rules.stock].astype(np.int64)
-    good = ((boneyard >= 0) & (boneyard < rules.tiles)).all(1)
-    left = np.arange(rules.stock) >= games["drawn"][:, None]
-    undrawn = np.where(left, 1 << np.clip(boneyard, 0, rules.tiles), 0)
-    places = np.concatenate([games["hands"], games["placed"], undrawn], axis=1)
-    held = np.bitwise_count(games["hands"].view(np.uint64))
-    good &= np.bitwise_or.reduce(places, axis=1) == (1 << rules.tiles) - 1
-    good &= np.bitwise_count(places.view(np.uint64)).sum(1) == rules.tiles
-    good &= (held == games["hand_size"]).all(1)
-    return good & ((held > 0) == (np.arange(held.shape[1]) < rules.seats)).all(1)
 
 
 # ---------------------------------------------------------------- progress
@@ -269,7 +218,7 @@ class Bar:
             console=Console(stderr=True),
         )
         self.task: TaskID = self.progress.add_task("", total=total, completed=done, figures="")
-        self.total, self.lines = total, 0
+        self.total = total
 
     def __enter__(self) -> Bar:
         self.progress.start()

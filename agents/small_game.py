@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import combinations
 from math import comb, perm
 
@@ -13,6 +12,8 @@ from agents.tree import (
     FREE,
     INFOSETS,
     NODES,
+    OLD_NODES,
+    OLD_ROUNDS,
     PREFIXES,
     ROUNDS,
     Path,
@@ -21,15 +22,23 @@ from agents.tree import (
     move_edges,
     walk_deals,
 )
-from domino_env.engine import DRAW_NONE, GAME, LEAD_RANDOM, NOBODY, longest_round, new_games
 from domino_env.observation import history_length
 from domino_env.rules import CHOICES, Rules
 from domino_env.single import reset_game
+from domino_env.state import (
+    DRAW_NONE,
+    GAME,
+    LEAD_RANDOM,
+    NOBODY,
+    longest_round,
+    new_games,
+)
 from domino_env.tiles import bits_of
 
 MAX_HANDS = 5_000_000  # ways to deal the hands that are tried at all
 MAX_DEALS = 10**15  # with the orders of the boneyard: their positions are counted in 64 bits
-MAX_ROUNDS = 1 << 25  # finished rounds that are kept, 16 bytes each with two seats
+MAX_ROUNDS = 1 << 24  # finished rounds that are kept, 24 bytes each with two seats
+SAMPLE = 64  # deals by which the finished rounds are estimated first
 BLOCK = 64  # deals that are walked between two reports of progress, at least
 PER_INFOSET, PER_ROUND = ("owner", "before", "deal"), ("reached", "payoff")  # arrays of `Tree`
 
@@ -50,37 +59,39 @@ class SmallGame:
         self.deals = hands_count(rules) * orders_count(rules)
         self._hands = dealt_hands(rules)
         self._path = new_path(rules)
-        self.tree = self._walk(new_tree(rules), progress)
+        share = SAMPLE / len(self._hands)
+        if share < 0.05:  # so that a game that is far too large is refused soon
+            some = np.random.default_rng(0).permutation(len(self._hands))[:SAMPLE]
+            self._walk(self._hands[some], 2 * share * MAX_ROUNDS)
+        self.tree = trimmed(self._walk(self._hands, MAX_ROUNDS, progress))
         self.nodes = int(self.tree.count[NODES])
         self.infosets = int(self.tree.count[INFOSETS])
         self.sequences = int(self.tree.first[-1])
 
-    def _walk(self, tree: Tree, progress: Progress | None) -> Tree:
-        done, all_hands = 0, len(self._hands)
-        nothing = self._path.games[:0]
-        while done < all_hands:
-            last = min(all_hands, done + max(BLOCK, all_hands // 100))
-            reached = walk_deals(
-                tree, self._path, self._hands, done, last, float(self.deals), 0, nothing
-            )
+    def _walk(self, hands: np.ndarray, most: float, progress: Progress | None = None) -> Tree:
+        """The tree of some deals; `ValueError` on more than about `most` finished rounds."""
+        tree = new_tree(self.rules)
+        done, nothing = 0, np.zeros(0, GAME).view(np.recarray)
+        while done < len(hands):
+            last = min(len(hands), done + max(BLOCK, len(hands) // 100))
+            deals = float(self.deals)
+            reached = walk_deals(tree, self._path, hands, done, last, deals, 0, nothing)
             if reached < last:
                 tree = grown(tree, self._path.history.shape[1])
-                if len(tree.reached) > MAX_ROUNDS:
-                    raise _too_large(self.rules, f"over {MAX_ROUNDS:,} finished rounds")
+                if len(tree.reached) > 2 * most:
+                    raise _too_large(self.rules, f"{MAX_ROUNDS:,} finished rounds")
             done = reached
             if progress is not None:
-                progress(done, all_hands)
-        return trimmed(tree)
+                progress(done, len(hands))
+        return tree
 
     def positions(self, first: int, last: int) -> np.recarray:
         """One position of each information set `first` to `last` - 1, as GAME [last - first]."""
         seen = np.zeros(last - first, GAME).view(np.recarray)
         if last > first:
-            deals = self.tree.deal[first], self.tree.deal[last - 1] + 1
+            begin, end = int(self.tree.deal[first]), int(self.tree.deal[last - 1]) + 1
             tree = self.tree._replace(count=self.tree.count.copy())
-            walk_deals(
-                tree, self._path, self._hands, int(deals[0]), int(deals[1]), 1.0, first, seen
-            )
+            walk_deals(tree, self._path, self._hands, begin, end, 1.0, first, seen)
         return seen
 
     def find(self, seats: np.ndarray, histories: np.ndarray) -> np.ndarray:
@@ -90,13 +101,20 @@ class SmallGame:
         return found
 
 
-@lru_cache(maxsize=2)
-def small_game(rules: Rules) -> SmallGame:
-    """The whole tree of a game of one round.
+_kept: dict[Rules, SmallGame] = {}
+
+
+def small_game(rules: Rules, progress: Progress | None = None) -> SmallGame:
+    """The whole tree of a game of one round; the last two are kept.
 
     Raises `ValueError` if it is a match, or too large.
     """
-    return SmallGame(rules)
+    if rules not in _kept:
+        game = SmallGame(rules, progress)
+        while len(_kept) > 1:
+            del _kept[next(iter(_kept))]
+        _kept[rules] = game
+    return _kept[rules]
 
 
 # ---------------------------------------------------------------- sizes
@@ -119,16 +137,16 @@ def orders_count(rules: Rules) -> int:
 def check_size(rules: Rules) -> None:
     """Raise `ValueError` unless it is a single round, and not beyond hope."""
     if rules.episode != "round":
-        raise ValueError("episode: found match, expected round: only one round is solved exactly")
+        raise ValueError("episode: found match, expected round, the most that is solved exactly")
     if hands_count(rules) > MAX_HANDS or hands_count(rules) * orders_count(rules) > MAX_DEALS:
-        raise _too_large(rules, f"expected at most {MAX_HANDS:,} and {MAX_DEALS:,} in all")
+        raise _too_large(rules, f"{MAX_HANDS:,} of the hands, {MAX_DEALS:.0e} in all")
 
 
-def _too_large(rules: Rules, why: str) -> ValueError:
+def _too_large(rules: Rules, most: str) -> ValueError:
     deals = f"{_count(hands_count(rules))} deals of the hands"
     if orders_count(rules) > 1:
         deals += f" x {_count(orders_count(rules))} orders of the boneyard"
-    return ValueError(f"rules: {deals} are too many to solve exactly, {why}")
+    return ValueError(f"rules: found {deals}, too many to solve exactly, expected at most {most}")
 
 
 def _count(number: int) -> str:
@@ -181,8 +199,8 @@ def new_tree(rules: Rules) -> Tree:
         first=np.zeros((1 << 10) + 1, np.int32),
         deal=np.zeros(1 << 10, np.int32),
         reached=np.zeros((1 << 10, rules.seats), np.int32),
-        payoff=np.zeros((1 << 10, rules.seats - 1)),
-        count=np.zeros(4, np.int64),
+        payoff=np.zeros((1 << 10, rules.seats)),
+        count=np.zeros(6, np.int64),
     )
     tree.count[PREFIXES] = rules.seats
     tree.first[0] = rules.seats
@@ -190,7 +208,11 @@ def new_tree(rules: Rules) -> Tree:
 
 
 def grown(tree: Tree, rows: int) -> Tree:
-    """The same tree with twice the room where it is full; `rows` as in `has_room`."""
+    """The same tree with twice the room where it is full; `rows` is H of `Path.history`.
+
+    What has been counted of the deal that did not fit is taken back; the information sets that it
+    has brought can stay.
+    """
     if tree.count[PREFIXES] + rows >= len(tree.infoset):
         edges = np.full(2 * len(tree.edges), FREE, np.int64)
         leads_to = np.zeros(len(edges), np.int32)
@@ -205,6 +227,7 @@ def grown(tree: Tree, rows: int) -> Tree:
     if tree.count[ROUNDS] >= size:
         longer = {name: _longer(getattr(tree, name), 2 * size) for name in PER_ROUND}
         tree = tree._replace(**longer)
+    tree.count[NODES], tree.count[ROUNDS] = tree.count[OLD_NODES], tree.count[OLD_ROUNDS]
     return tree
 
 

@@ -24,10 +24,6 @@ import numpy as np
 
 from domino_env.compiled import jit, lowest
 from domino_env.engine import (
-    NOBODY,
-    NOT_OVER,
-    UNIT,
-    Record,
     begin,
     drawable,
     may_draw,
@@ -36,10 +32,17 @@ from domino_env.engine import (
     plays,
 )
 from domino_env.observation import history
+from domino_env.state import (
+    NOBODY,
+    NOT_OVER,
+    UNIT,
+    Record,
+)
 
 FREE = -1
 ROW_BITS = 13  # of a row of `history`: kind 3, seat 2, end 2, tile 6
 NODES, INFOSETS, ROUNDS, PREFIXES = 0, 1, 2, 3  # places of `Tree.count`
+OLD_NODES, OLD_ROUNDS = 4, 5  # the same before the deal that is being walked
 PER_INFOSET, PER_ROUND = ("owner", "before", "deal"), ("reached", "payoff")  # arrays of `Tree`
 
 
@@ -54,8 +57,8 @@ class Tree(NamedTuple):
     first: np.ndarray  # int32 [I + 1], the first of its sequences
     deal: np.ndarray  # int32 [I], the deal in which it was found
     reached: np.ndarray  # int32 [Z, P], the last sequence of each seat
-    payoff: np.ndarray  # float64 [Z, P - 1], reward times chance; the last seat's makes the sum 0
-    count: np.ndarray  # int64 [4], how many NODES, INFOSETS, ROUNDS, PREFIXES
+    payoff: np.ndarray  # float64 [Z, P], the reward of each seat times the chance of the deals
+    count: np.ndarray  # int64 [6], how many NODES, INFOSETS, ROUNDS, PREFIXES
 
 
 class Path(NamedTuple):
@@ -312,8 +315,7 @@ def walk_deals(
         for p in range(seats):
             g.hands[p] = hands[d, p]
         begin(g, hands[d, seats])
-        nodes, rounds = tree.count[NODES], tree.count[ROUNDS]
+        tree.count[OLD_NODES], tree.count[OLD_ROUNDS] = tree.count[NODES], tree.count[ROUNDS]
         if not walk_deal(tree, path, d, deals, begin_at, seen):
-            tree.count[NODES], tree.count[ROUNDS] = nodes, rounds  # information sets stay
             return d
     return last

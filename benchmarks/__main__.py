@@ -10,13 +10,14 @@ NAMES = ("vector", "environment", "evaluate", "train")
 
 
 def main() -> None:
-    """Run the benchmarks that are named, each in its own module under a function of its name."""
+    """Run the benchmarks that are named, each in its own module."""
     known = (*NAMES, "figures")
     for name in sys.argv[1:] or NAMES:
         if name not in known:
             sys.exit(f"benchmarks: there is no {name!r}, expected {', '.join(known)}")
         module = importlib.import_module(f"benchmarks.{name}")
-        getattr(module, name)()
+        run = getattr(module, name, None) or module.main
+        run()
 
 
 if __name__ == "__main__":

@@ -17,18 +17,20 @@ import numpy as np
 
 from domino_env.compiled import jit
 from domino_env.engine import (
-    BLOCKED,
-    GAME,
-    NOT_OVER,
     blocked,
     move,
-    new_games,
     only_move,
-    random_below,
     reset,
 )
 from domino_env.observation import mask
 from domino_env.rules import Rules
+from domino_env.state import (
+    BLOCKED,
+    GAME,
+    NOT_OVER,
+    new_games,
+    random_below,
+)
 from domino_env.tiles import DOUBLES
 
 ROUNDS = 400_000

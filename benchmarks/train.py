@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ class Profile:
     """Wall time spent inside functions, by name, while they are watched."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def watch(self, owner: Any, name: str, label: str) -> None:
         """Count the time of `owner.name` under `label` from now on."""
@@ -89,7 +90,7 @@ def _step(learner: Learner, mb: Minibatch) -> None:
 
     shares = learner.workers.map(share, len(mb.action))
     for k, parameter in enumerate(learner.parameters):
-        parameter.grad = sum((grads[k] for grads in shares[1:]), shares[0][k]) * 0  # stay as it is
+        parameter.grad = reduce(torch.add, [grads[k] for grads in shares]) * 0  # stay as it is
     learner.optimiser.step()
 
 
@@ -129,12 +130,12 @@ def train(runs: int = 5, updates: int = 2, peer: bool = True) -> list[dict[str, 
         work()
         decisions = updates * learner.config.games * learner.config.steps
         speeds: dict[str, list[float]] = {"ours": [], "bare": [], "MaskablePPO": []}
-        began = profile.seconds.copy()
+        profile.seconds.clear()
         for _ in range(runs):
             speeds["ours"].append(decisions / _seconds(learner.update, updates))
-            parts = profile.seconds - began
+            parts = profile.seconds.copy()
             speeds["bare"].append(decisions / _seconds(work, updates))
-            profile.seconds = began + parts  # what the bare network does is not ours
+            profile.seconds = parts.copy()  # what the bare network does is not ours
             if theirs is not None:
                 speeds["MaskablePPO"].append(theirs())
         row = {name: statistics.median(found or [float("nan")]) for name, found in speeds.items()}

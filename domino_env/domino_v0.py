@@ -152,7 +152,6 @@ from pettingzoo.utils import wrappers
 from pettingzoo.utils.env import AECEnv
 
 from domino_env.deal import new_game, set_deal
-from domino_env.engine import NOT_OVER, TERMINATED, TRUNCATED, UNIT, new_games
 from domino_env.errors import IllegalMove, shown
 from domino_env.moves import check_legal
 from domino_env.observation import (
@@ -166,6 +165,14 @@ from domino_env.observation import (
 )
 from domino_env.rules import Rules, RulesError
 from domino_env.single import ILLEGAL, fast, look_at_game, reset_game, step_game
+from domino_env.state import (
+    NOT_OVER,
+    OUT,
+    TERMINATED,
+    TRUNCATED,
+    UNIT,
+    new_games,
+)
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 FORCED = ("step", "skip")
@@ -379,6 +386,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
     def _deads_step_first(self) -> str:
         """PettingZoo's illegal-move wrapper calls this when it has ended the game: it is over."""
         self.games["over"] = TERMINATED
+        self.games["end"] = OUT  # so that nothing is legal any more
         self._take(look_at_game(self._fast, self._skip, self.places, self._out))
         return super()._deads_step_first()
 

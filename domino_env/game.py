@@ -19,7 +19,6 @@ import numpy as np
 
 from domino_env import engine
 from domino_env.deal import Tiles, new_game, set_deal
-from domino_env.engine import NOT_OVER, TRUNCATED, UNIT
 from domino_env.errors import IllegalMove, shown
 from domino_env.moves import check_legal, legal_actions, legal_moves, moves_of, parse_move
 from domino_env.observation import (
@@ -34,6 +33,11 @@ from domino_env.observation import (
 from domino_env.record import Played, game_to_record, record_to_game
 from domino_env.render import Table, table_text
 from domino_env.rules import Rules
+from domino_env.state import (
+    NOT_OVER,
+    TRUNCATED,
+    UNIT,
+)
 from domino_env.table import table_of
 from domino_env.tiles import tile_text, tiles_text
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from domino_env.compiled import jit
-from domino_env.engine import Record
 from domino_env.slots import (
     FITS,
     LED,
@@ -24,8 +23,11 @@ from domino_env.slots import (
     order_tiles,
     settle_tiles,
 )
+from domino_env.state import (
+    Record,
+)
 
-EDGES = 4  # room for edges, for each state
+EDGES = 6  # room for edges, for each state
 FLAGS = 4  # combinations of LED and FITS
 DONE, NO_ROOM, NO_WORLD = 0, 1, 2  # what comes of `prepare`
 
@@ -37,11 +39,11 @@ class Graph(NamedTuple):
     ways: np.ndarray  # float64 [S], how many ways lead from here to the end
     mass: np.ndarray  # float64 [S], the probability to come by here
     edge: np.ndarray  # int64 [S + 1], the first edge of each state
-    to: np.ndarray  # int64 [E], the state that it leads to
-    kind: np.ndarray  # int64 [E], the class into which it lays the tile
+    to: np.ndarray  # int32 [E], the state that it leads to
+    kind: np.ndarray  # int8 [E], the class into which it lays the tile
     share: np.ndarray  # float64 [E], the probability of it and the edges before it
-    table: np.ndarray  # int64 [2S + 1], hash table of the states of one layer, -1 empty
-    home: np.ndarray  # int64 [S], the place of each state in it
+    table: np.ndarray  # int32 [2S + 1], hash table of the states of one layer, -1 empty
+    home: np.ndarray  # int32 [S], the place of each state in it
 
 
 def new_graph(states: int) -> Graph:
@@ -52,11 +54,11 @@ def new_graph(states: int) -> Graph:
         ways=np.empty(states),
         mass=np.empty(states),
         edge=np.empty(states + 1, np.int64),
-        to=np.empty(edges, np.int64),
-        kind=np.empty(edges, np.int64),
+        to=np.empty(edges, np.int32),
+        kind=np.empty(edges, np.int8),
         share=np.empty(edges),
-        table=np.full(2 * states + 1, -1, np.int64),
-        home=np.empty(states, np.int64),
+        table=np.full(2 * states + 1, -1, np.int32),
+        home=np.empty(states, np.int32),
     )
 
 
@@ -120,17 +122,19 @@ def explore(plan: Plan, graph: Graph) -> bool:
         key += int(plan.slots[n]) * int(plan.stride[0, n])
     graph.key[0] = key
     plan.first[0] = 0
-    states, edges = 1, 0
+    states, edges, room = 1, 0, True
     for layer in range(int(plan.layers)):
         plan.first[layer + 1] = states
         for s in range(int(plan.first[layer]), int(plan.first[layer + 1])):
             graph.edge[s] = edges
-            if states + MAX_GROUPS < len(graph.key) and edges + MAX_GROUPS < len(graph.to):
-                states, edges = branch(plan, graph, layer, s, states, edges)
-            else:
-                return False
+            if states + MAX_GROUPS > len(graph.key) or edges + MAX_GROUPS > len(graph.to):
+                room = False
+                break
+            states, edges = branch(plan, graph, layer, s, states, edges)
         for s in range(int(plan.first[layer + 1]), states):
             graph.table[graph.home[s]] = -1
+        if not room:
+            return False
     graph.edge[int(plan.first[int(plan.layers)])] = edges
     plan.first[int(plan.layers) + 1] = states
     return True

@@ -11,9 +11,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from domino_env.engine import NOT_OVER, Record, is_legal
+from domino_env.engine import (
+    is_legal,
+)
 from domino_env.errors import IllegalMove, shown
 from domino_env.observation import mask_each
+from domino_env.state import (
+    NOT_OVER,
+    Record,
+)
 from domino_env.tiles import parse_tile, tile_count, tile_text
 
 Move = tuple[int, str]  # the seat and its move

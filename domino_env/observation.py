@@ -2,8 +2,8 @@
 
 Everything is seat-relative: index 0 is the observer, then clockwise. The parts of the observation
 and their order are those of `observation_layout`; the functions that write them go through the
-parts in the same order, with a running offset. Sets, of tiles, pips and seats, are unpacked 8 bits
-at a time from a table, which may write up to 7 zero bytes into the part behind: it comes later.
+parts in the same order, with a running offset. Several parts are gathered in one integer and
+written by one store, which may reach into the parts behind: these come later.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from math import prod
 
 import numpy as np
 
-from domino_env.compiled import jit, store_word
+from domino_env.compiled import inlined, jit, store_bits, store_pairs, store_word
 from domino_env.engine import (
-    MATCH,
-    MAX_SEATS,
-    PLAYING,
-    Record,
     drawable,
-    longest_round,
     may_draw,
     may_play_both,
     plays,
 )
 from domino_env.rules import CHOICES, Rules
+from domino_env.state import (
+    MAX_SEATS,
+    PLAYING,
+    Record,
+    longest_round,
+)
 
 Layout = dict[str, tuple[slice, tuple[int, ...]]]
 
@@ -35,13 +36,12 @@ SWITCH_VALUES += ("blank_double", "blank_double_when", "opening", "opening_mode"
 SWITCH_VALUES += ("block_score", "team_block", "episode", "reward")
 RULES_SIZE = len(SWITCH_VALUES) + sum(len(CHOICES[name]) for name in SWITCH_CHOICES)
 
+# WORDS[b]: the 8 bits of b as the 8 bytes of an integer
+WORDS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+WORDS = WORDS.view("<i8").ravel()
+
 OWN_TILE, PLAY, BOTH, DRAW, PASS = 1, 2, 3, 4, 5  # kinds of `history`
 LEFT_END, RIGHT_END = 1, 2
-
-_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-WORDS = _BITS.view("<i8").ravel().copy()  # 8 bits as the 8 bytes of a word
-# Four tiles that fit left (low bits of the index) and right (high bits), as 8 bytes of a mask.
-SIDES = np.stack([_BITS[:, :4], _BITS[:, 4:]], axis=2).reshape(256, 8).view("<i8").ravel().copy()
 
 
 # ---------------------------------------------------------------- layouts
@@ -116,7 +116,7 @@ def history_length(rules: Rules) -> int:
 # ---------------------------------------------------------------- observation and state
 
 
-@jit
+@inlined
 def observe(g: Record, seat: int, places: int, out: np.ndarray, row: int) -> None:
     """Write what `seat` may know to `out[row]` (uint8 [., D], contiguous)."""
     offset = put_bits(out, row, 0, int(g.hands[seat]), int(g.tiles))
@@ -135,12 +135,28 @@ def state(g: Record, seat: int, places: int, out: np.ndarray, row: int) -> None:
     put_public(g, seat, places, out, row, offset + tiles)
 
 
-@jit
+@inlined
 def put_bits(out: np.ndarray, row: int, offset: int, bits: int, size: int) -> int:
     """Unpack the lowest `size` bits to bytes at `offset`; returns the offset behind them."""
-    for k in range(0, size, 8):
-        store_word(out, row, offset + k, WORDS[bits >> k & 255])
+    for k in range(0, size, 32):
+        store_bits(out, row, offset + k, bits >> k)
     return offset + size
+
+
+@jit
+def turned(fields: int, width: int, observer: int, seats: int) -> int:
+    """Fields of `width` bits, one a seat, in the order in which `observer` counts the seats."""
+    fields &= (1 << width * seats) - 1
+    first = width * observer
+    behind = fields & (1 << first) - 1
+    return fields >> first | behind << width * seats - first
+
+
+@jit
+def as_word(values: np.ndarray) -> int:
+    """The four bytes of a field of a record as one integer, the lowest first."""
+    low = int(values[0]) & 255 | (int(values[1]) & 255) << 8
+    return low | (int(values[2]) & 255) << 16 | (int(values[3]) & 255) << 24
 
 
 @jit
@@ -163,7 +179,7 @@ def place_bit(who: int, observer: int, seats: int) -> int:
     return 1 << relative(who, observer, seats) if who >= 0 else 0
 
 
-@jit
+@inlined
 def put_sets(
     sets: np.ndarray,
     seat: int,
@@ -181,7 +197,7 @@ def put_sets(
     return offset
 
 
-@jit
+@inlined
 def put_public(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> None:
     """Everything behind the hand: `placed` to `rules`."""
     seats, tiles, pips = int(g.seats), int(g.tiles), int(g.set) + 1
@@ -194,8 +210,7 @@ def put_public(g: Record, seat: int, places: int, out: np.ndarray, row: int, off
     o = put_bits(out, row, o, table, 2 * pips + 2 * places)
     o = put_counts(g, seat, places, out, row, o)
     lacks = 1 if int(g.turn_draws) > 0 else 0
-    for r in range(seats):
-        lacks |= int(g.lacks[absolute(seat, r, seats)]) << 1 + r * pips
+    lacks |= turned(lacks_of_all(g, pips), pips, seat, seats) << 1
     o = put_bits(out, row, o, lacks, 1 + places * pips)
     o = put_bits(out, row, o, int(g.not_dealt), tiles)
     turn = place_bit(int(g.leader), seat, seats)
@@ -207,64 +222,69 @@ def put_public(g: Record, seat: int, places: int, out: np.ndarray, row: int, off
 
 
 @jit
+def lacks_of_all(g: Record, pips: int) -> int:
+    """`lacks` as one integer, `pips` bits a seat."""
+    both = int(g.lacks[0]) | int(g.lacks[1]) << pips
+    return both | (int(g.lacks[2]) | int(g.lacks[3]) << pips) << 2 * pips
+
+
+@inlined
 def put_counts(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> int:
     """The parts `hand_size`, `stock`, `draws` and `passes`."""
-    seats = int(g.seats)
-    behind = offset + places
-    out[row, behind] = int(g.stock) - int(g.drawn)
-    out[row, behind + 1] = drawable(g)
-    for r in range(places):
-        p = absolute(seat, r, seats) if r < seats else -1
-        out[row, offset + r] = g.hand_size[p] if p >= 0 else 0
-        out[row, behind + 2 + r] = g.draws[p] if p >= 0 else 0
-        out[row, behind + 2 + places + r] = g.passes[p] if p >= 0 else 0
+    seats, stock = int(g.seats), int(g.stock) - int(g.drawn)
+    sizes = turned(as_word(g.hand_size), 8, seat, seats)
+    store_word(out, row, offset, sizes | (stock | drawable(g) << 8) << 8 * places)
+    draws = turned(as_word(g.draws), 8, seat, seats)
+    passes = turned(as_word(g.passes), 8, seat, seats)
+    store_word(out, row, offset + places + 2, draws | passes << 8 * places)
     return offset + 3 * places + 2
 
 
 @jit
-def put_match(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> int:
-    """The parts `score`, `open`, `aside` (a team's for both partners) and `match`."""
-    seats = int(g.seats)
-    for r in range(places):
-        side = absolute(seat, r, seats) if r < seats else MAX_SEATS - 1
-        if int(g.teams):
-            side &= 1
-        here = 1 if r < seats else 0
-        out[row, offset + r] = here * min(int(g.scores[side]), 255)
-        out[row, offset + places + r] = here * int(g.opened[side])
-        out[row, offset + 2 * places + r] = here * min(int(g.aside[side]), 255)
-    o = offset + 3 * places
-    out[row, o] = min(int(g.target), 255) if int(g.episode) == MATCH else 0
-    out[row, o + 1] = min(int(g.round_number), 255)
-    return o + 2
+def capped(points: np.ndarray) -> int:
+    """Points by side, up to 255, as the bytes of one integer."""
+    low = min(int(points[0]), 255) | min(int(points[1]), 255) << 8
+    return low | min(int(points[2]), 255) << 16 | min(int(points[3]), 255) << 24
 
 
 @jit
+def by_side(g: Record, sides: int, seat: int) -> int:
+    """A byte a side as a byte a place, a team's for both partners."""
+    if int(g.teams):
+        sides = sides & 0xFFFF | sides << 16
+    return turned(sides, 8, seat, int(g.seats))
+
+
+@inlined
+def put_match(g: Record, seat: int, places: int, out: np.ndarray, row: int, offset: int) -> int:
+    """The parts `score`, `open`, `aside` (a team's for both partners) and `match`."""
+    score = by_side(g, capped(g.scores), seat)
+    store_word(out, row, offset, score | by_side(g, as_word(g.opened), seat) << 8 * places)
+    match = min(int(g.target), 255) | min(int(g.round_number), 255) << 8
+    aside = by_side(g, capped(g.aside), seat)
+    store_word(out, row, offset + 2 * places, aside | match << 8 * places)
+    return offset + 3 * places + 2
+
+
+@inlined
 def put_rules(g: Record, out: np.ndarray, row: int, offset: int) -> None:
-    """The part `rules`, in the order of SWITCH_CHOICES and SWITCH_VALUES."""
+    """The part `rules`, in the order of SWITCH_CHOICES and SWITCH_VALUES; the row ends with it."""
     choices = 1 << int(g.draw) | 8 << int(g.lead) | 128 << int(g.next_lead) | 1024 << int(g.score)
-    o = put_bits(out, row, offset, choices, 13)
-    out[row, o] = g.set
-    out[row, o + 1] = g.seats
-    out[row, o + 2] = g.teams
-    out[row, o + 3] = g.deal_size
-    out[row, o + 4] = g.reserve
-    out[row, o + 5] = g.double_pair
-    out[row, o + 6] = g.lead_tile
-    out[row, o + 7] = min(int(g.blank_double), 255)
-    out[row, o + 8] = g.blank_double_when
-    out[row, o + 9] = min(int(g.opening), 255)
-    out[row, o + 10] = g.opening_mode
-    out[row, o + 11] = g.block_score
-    out[row, o + 12] = g.team_block
-    out[row, o + 13] = g.episode
-    out[row, o + 14] = g.reward
+    store_word(out, row, offset, WORDS[choices & 255])
+    store_word(out, row, offset + 8, WORDS[choices >> 8])
+    blank_double, opening = min(int(g.blank_double), 255), min(int(g.opening), 255)
+    word = int(g.set) | int(g.seats) << 8 | int(g.teams) << 16 | int(g.deal_size) << 24
+    word |= int(g.reserve) << 32 | int(g.double_pair) << 40 | int(g.lead_tile) << 48
+    store_word(out, row, offset + 13, word)
+    word = blank_double | int(g.blank_double_when) << 8 | opening << 16
+    word |= int(g.opening_mode) << 24 | int(g.block_score) << 32 | int(g.team_block) << 40
+    store_word(out, row, offset + 20, word | int(g.episode) << 48 | int(g.reward) << 56)
 
 
 # ---------------------------------------------------------------- mask, history, redaction
 
 
-@jit
+@inlined
 def mask(g: Record, out: np.ndarray, row: int) -> None:
     """Write the legal actions of the seat to move to `out[row]` (int8 [., A]); zero at the end."""
     tiles = int(g.tiles)
@@ -272,21 +292,28 @@ def mask(g: Record, out: np.ndarray, row: int) -> None:
         out[row] = 0
         return
     left, right = plays(g)
-    k = 0
-    while k + 4 <= tiles:  # four tiles, eight bytes at a time: a row has no room for more
-        index = (left >> k & 15) | (right >> k & 15) << 4
-        store_word(out, row, 2 * k, SIDES[index])
-        k += 4
-    while k < tiles:
-        out[row, 2 * k] = left >> k & 1
-        out[row, 2 * k + 1] = right >> k & 1
-        k += 1
+    if tiles < 16:
+        for t in range(tiles):
+            out[row, 2 * t] = left >> t & 1
+            out[row, 2 * t + 1] = right >> t & 1
+    else:
+        for k in range(0, tiles - 16, 16):
+            put_16_tiles(out, row, k, left, right)
+        last = tiles - 16  # not beyond the row
+        put_16_tiles(out, row, last, left, right)
     drawing = 0
     if left | right == 0:
         drawing = 1 if may_draw(g) else 2
     out[row, 2 * tiles] = drawing & 1
     out[row, 2 * tiles + 1] = drawing >> 1
     out[row, 2 * tiles + 2] = 1 if may_play_both(g) else 0
+
+
+@inlined
+def put_16_tiles(out: np.ndarray, row: int, first: int, left: int, right: int) -> None:
+    """The part of the mask of 16 tiles that may go left, or right."""
+    bits = left >> first & 0xFFFF | (right >> first & 0xFFFF) << 16
+    store_pairs(out, row, 2 * first, bits)
 
 
 @jit
@@ -372,7 +399,7 @@ def redact(g: Record, seat: int) -> None:
 
 @jit
 def observe_each(
-    games: np.recarray, seats: np.ndarray, places: int, whole: bool, out: np.ndarray
+    games: np.ndarray, seats: np.ndarray, places: int, whole: bool, out: np.ndarray
 ) -> None:
     """`observe`, or `state` where `whole`, of games [B] from seats int64 [B] to out [B, D]."""
     for i in range(len(games)):
@@ -383,21 +410,21 @@ def observe_each(
 
 
 @jit
-def mask_each(games: np.recarray, out: np.ndarray) -> None:
+def mask_each(games: np.ndarray, out: np.ndarray) -> None:
     """`mask` of games [B] to out int8 [B, A]."""
     for i in range(len(games)):
         mask(games[i], out, i)
 
 
 @jit
-def history_each(games: np.recarray, seats: np.ndarray, out: np.ndarray) -> None:
+def history_each(games: np.ndarray, seats: np.ndarray, out: np.ndarray) -> None:
     """`history` of games [B] from seats int64 [B] to out uint8 [B, H, 4]."""
     for i in range(len(games)):
         history(games[i], seats[i], out, i)
 
 
 @jit
-def redact_each(games: np.recarray, seats: np.ndarray) -> None:
+def redact_each(games: np.ndarray, seats: np.ndarray) -> None:
     """`redact` games [B] for seats int64 [B], in place."""
     for i in range(len(games)):
         redact(games[i], seats[i])

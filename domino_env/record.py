@@ -22,10 +22,16 @@ import numpy as np
 
 from domino_env import engine
 from domino_env.deal import new_game, set_deal
-from domino_env.engine import MATCH, NOBODY, NOT_OVER, PLAYING, UNIT
 from domino_env.errors import IllegalMove, RecordError, shown
 from domino_env.moves import check_legal, dealt_hands, line_of, moves_of, parse_move
 from domino_env.rules import Rules, RulesError
+from domino_env.state import (
+    MATCH,
+    NOBODY,
+    NOT_OVER,
+    PLAYING,
+    UNIT,
+)
 from domino_env.tiles import tile_text, tiles_text
 
 OUTCOME = ("end", "winner", "pips", "written", "scores")

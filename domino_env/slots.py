@@ -13,6 +13,11 @@ import numpy as np
 
 from domino_env.compiled import jit, lowest
 from domino_env.engine import (
+    blocked,
+    first_tile,
+    tiles_before,
+)
+from domino_env.state import (
     BLOCKED,
     FREE,
     LEAD_LOWEST,
@@ -20,9 +25,6 @@ from domino_env.engine import (
     NOBODY,
     PLAYING,
     Record,
-    blocked,
-    first_tile,
-    tiles_before,
 )
 from domino_env.tiles import DOUBLE, HIGH, LOW, SUIT
 

@@ -17,9 +17,11 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from domino_env.domino_v0 import Observation, raw_env
-from domino_env.engine import UNIT
 from domino_env.errors import shown
 from domino_env.rules import Rules, RulesError
+from domino_env.state import (
+    UNIT,
+)
 
 Opponent = Callable[[Observation, np.random.Generator], Any]
 MOST_DEALS = 1000  # how many deals without a move of the learner are passed over in a row

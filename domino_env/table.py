@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from domino_env.engine import (
+    drawable,
+)
+from domino_env.moves import line_of, moves_of
+from domino_env.render import Table, Tile
+from domino_env.state import (
     MATCH,
     NOT_OVER,
     OUT,
@@ -13,10 +18,7 @@ from domino_env.engine import (
     SCORE_NONE,
     TRUNCATED,
     Record,
-    drawable,
 )
-from domino_env.moves import line_of, moves_of
-from domino_env.render import Table, Tile
 from domino_env.tiles import HIGH, LOW, tiles_of
 
 

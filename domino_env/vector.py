@@ -11,29 +11,20 @@ Shapes: `B` games, `P` seats, `A` actions, `D` observation length, `H` rows of h
 from __future__ import annotations
 
 import copy
-import io
 import secrets
-import zipfile
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from itertools import pairwise
+from operator import attrgetter, is_
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from domino_env.compiled import jit
 from domino_env.engine import (
-    GAME,
-    NOT_OVER,
-    TERMINATED,
-    TRUNCATED,
-    UNIT,
     advance,
     is_legal,
-    new_games,
     reset,
-    seed_games,
-    side_count,
     skip_forced,
 )
 from domino_env.errors import IllegalMove
@@ -49,6 +40,21 @@ from domino_env.observation import (
     state_layout,
 )
 from domino_env.rules import Rules
+from domino_env.saved import pack, unpack
+from domino_env.scoring import (
+    side_count,
+)
+from domino_env.state import (
+    GAME,
+    NOT_OVER,
+    TERMINATED,
+    TRUNCATED,
+    UNIT,
+    Record,
+    new_games,
+    seed_games,
+)
+from domino_env.workers import Workers
 
 
 @dataclass
@@ -74,6 +80,8 @@ class Batch:
 
 
 BATCH_FIELDS = tuple(field.name for field in fields(Batch))
+_arrays_of = attrgetter(*BATCH_FIELDS)
+SHARED_CHECK = 4096  # with fewer games, threads take longer to begin than the check of all takes
 FINAL_FIELDS = ("final_reward", "final_scores", "final_length")
 
 
@@ -113,11 +121,20 @@ class DominoVec:
         self.places = places_of(self.rules, observe_as)
         self.layout = observation_layout(self.rules, observe_as)
         self._shapes = self._batch_shapes(observation, history, state)
-        self._out: Batch | None = None  # the last one that was checked, and its arrays
-        self._out_arrays: tuple[np.ndarray, ...] = ()
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-        self.games = new_games(self.rules, self._seeds(seed))
+        self._out_arrays: tuple[np.ndarray, ...] = ()  # the last ones that were found good
+        self._workers = Workers(self.threads - 1)
+        self._hold(new_games(self.rules, self._seeds(seed)))
         self._final = {name: np.zeros(*self._shapes[name]) for name in FINAL_FIELDS}
+
+    @property
+    def games(self) -> np.recarray:
+        """The records of the games, dtype `GAME`, [B]."""
+        return self._games
+
+    def _hold(self, games: np.ndarray) -> None:
+        self._games = games.view(np.recarray)
+        # The same memory: Numba needs 4 microseconds to recognise a recarray, 0.3 for this.
+        self._rows = games.view(GAME, np.ndarray)
 
     def _batch_shapes(self, observation: bool, history: bool, state: bool) -> dict[str, Any]:
         B, P, A = self.num_games, self.rules.seats, self.rules.actions
@@ -148,7 +165,7 @@ class DominoVec:
         return first + np.arange(self.num_games, dtype=np.uint64)
 
     def new_batch(self, **arrays: np.ndarray) -> Batch:
-        """A `Batch` for `step(out=...)`, made of the given arrays and, for the rest, of new ones."""
+        """A `Batch` for `step(out=...)`, made of the given arrays, and of new ones for the rest."""
         made = {name: np.zeros(*self._shapes[name]) for name in BATCH_FIELDS if name not in arrays}
         batch = Batch(**{**made, **arrays})
         self._check_out(batch)
@@ -159,12 +176,13 @@ class DominoVec:
 
         The reward is what forced moves before the first choice earned, mostly nothing.
         """
+        batch = self.new_batch() if out is None else out
+        self._check_out(batch)
         if seed is not None:
             seed_games(self.games, self._seeds(seed))
         for array in self._final.values():
             array[:] = 0
-        self.games["over"] = NOT_OVER
-        return self._run(None, True, out)
+        return self._run(None, True, batch)
 
     def step(self, actions: np.ndarray, out: Batch | None = None) -> Batch:
         """Make a move in every row: `actions`, integers [B].
@@ -184,29 +202,15 @@ class DominoVec:
 
     def save(self) -> bytes:
         """The state of all games; `load` on a `DominoVec` of the same rules and size goes on."""
-        buffer = io.BytesIO()
-        np.savez(buffer, games=np.asarray(self.games).view(np.uint8), **self._final)
-        return buffer.getvalue()
+        return pack(self._rows, self._final)
 
     def load(self, saved: bytes) -> Batch:
-        """Go on from what `save` gave; returns `current()`. Raises `ValueError`, unchanged."""
-        try:
-            with np.load(io.BytesIO(saved), allow_pickle=False) as arrays:
-                games = arrays["games"].view(GAME)
-                final = {name: arrays[name] for name in FINAL_FIELDS}
-        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-            raise ValueError(f"saved games: cannot be read ({error})") from None
-        if games.shape != (self.num_games,):
-            raise ValueError(f"saved games: found {games.shape} games, expected {self.num_games}")
-        probe = new_games(self.rules, 0)
-        for name in ("tiles", "deal_size", *self.rules.codes()):
-            if name != "hand_size" and not (games[name] == probe[name]).all():
-                raise ValueError(f"saved games: {name} differs from the rules of this batch")
-        for name in FINAL_FIELDS:
-            if final[name].shape != self._final[name].shape:
-                raise ValueError(f"saved games: {name} has the shape {final[name].shape}")
-        self.games = games.copy().view(np.recarray)
-        self._final = {name: final[name].astype(self._shapes[name][1]) for name in FINAL_FIELDS}
+        """Go on from what `save` gave; returns `current()`.
+
+        Raises `ValueError`, with nothing changed, if the bytes are no games of these rules.
+        """
+        games, self._final = unpack(saved, self.rules, self.num_games, self._final)
+        self._hold(games)
         return self.current()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -215,13 +219,12 @@ class DominoVec:
         return new
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None, "_out": None, "_out_arrays": ()}
+        return {**self.__dict__, "_rows": None, "_workers": None, "_out_arrays": ()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.games = self.games.view(np.recarray)
-        if self.threads > 1:
-            self._pool = ThreadPoolExecutor(self.threads)
+        self._hold(self._games)
+        self._workers = Workers(self.threads - 1)
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
         """The actions as contiguous int64 [B], all legal."""
@@ -232,16 +235,23 @@ class DominoVec:
                 f"expected integers of shape ({self.num_games},)"
             )
         actions = np.ascontiguousarray(given, dtype=np.int64)
-        first = min(self._share(first_illegal, self.games, actions))
+        if self.num_games < SHARED_CHECK:
+            first = first_illegal(0, self.num_games, self._rows, actions)
+        else:
+            first = min(self._share(first_illegal, self._rows, actions))
         if first < self.num_games:
             raise IllegalMove(self._tell_illegal(actions))
         return actions
 
     def _tell_illegal(self, actions: np.ndarray) -> str:
         live = self.games["over"] == NOT_OVER
-        rows = [i for i in np.flatnonzero(live) if not is_legal(self.games[i], int(actions[i]))]
+        rows = [
+            int(i) for i in np.flatnonzero(live) if not is_legal(self.games[i], int(actions[i]))
+        ]
         shown = ", ".join(str(i) for i in rows[:8]) + (", ..." if len(rows) > 8 else "")
         row = rows[0]
+        if not self._legal(row):
+            return f"actions: row {row} has not been dealt, expected a call of reset first"
         return (
             f"actions: illegal in {len(rows)} of {self.num_games} rows ({shown}); row {row}: "
             f"found {actions[row]}, expected one of {self._legal(row)}"
@@ -260,35 +270,32 @@ class DominoVec:
             actions = np.zeros(self.num_games, np.int64)
         skip = self.forced == "skip"
         switches = mode, skip, self.autoreset, self.places
-        self._share(run_rows, self.games, actions, switches, *self._final.values(), *arrays)
+        self._share(run_rows, self._rows, actions, switches, *self._final.values(), *arrays)
         return batch
 
     def _share(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """`function(lo, hi, *arguments)` over all rows, shared between the threads."""
-        if self._pool is None:
+        if self.threads == 1:
             return [function(0, self.num_games, *arguments)]
         cuts = [self.num_games * k // self.threads for k in range(self.threads + 1)]
-        tasks = [
-            self._pool.submit(function, lo, hi, *arguments)
-            for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
-        ]
-        return [task.result() for task in tasks]
+        return self._workers.run(function, [(*cut, *arguments) for cut in pairwise(cuts)])
 
     def _check_out(self, batch: Batch) -> tuple[np.ndarray, ...]:
         """The arrays of a batch, of the right shape and dtype and contiguous."""
-        arrays = tuple(getattr(batch, name) for name in BATCH_FIELDS)
-        known = self._out_arrays
-        if known and all(a is b for a, b in zip(arrays, known, strict=True)):
+        if not isinstance(batch, Batch):
+            raise ValueError(f"out: found {type(batch).__name__}, expected a Batch")
+        arrays = _arrays_of(batch)
+        if all(map(is_, arrays, self._out_arrays)) and self._out_arrays:
             return arrays
         for name, array in zip(BATCH_FIELDS, arrays, strict=True):
             shape, dtype = self._shapes[name]
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"out.{name}: found {type(array).__name__}, expected an array")
             good = array.shape == shape and array.dtype == dtype
-            if not (good and array.flags.c_contiguous and array.flags.writeable):
+            if not (good and array.flags.carray):
                 raise ValueError(
-                    f"out.{name}: found {array.dtype} {array.shape}, expected a writeable "
-                    f"contiguous array of {np.dtype(dtype)} {shape}"
+                    f"out.{name}: found {array.dtype} {array.shape}, expected a contiguous "
+                    f"writeable array of {np.dtype(dtype)} {shape}"
                 )
         self._out_arrays = arrays
         return arrays
@@ -306,7 +313,7 @@ _RESET, _STEP, _LOOK = 0, 1, 2
 
 
 @jit
-def first_illegal(lo: int, hi: int, games: np.recarray, actions: np.ndarray) -> int:
+def first_illegal(lo: int, hi: int, games: np.ndarray, actions: np.ndarray) -> int:
     """The first row whose action is not legal, or a number behind all rows; finished rows pass."""
     for i in range(lo, hi):
         if int(games[i].over) == NOT_OVER and not is_legal(games[i], actions[i]):
@@ -318,7 +325,7 @@ def first_illegal(lo: int, hi: int, games: np.recarray, actions: np.ndarray) -> 
 def run_rows(
     lo: int,
     hi: int,
-    games: np.recarray,
+    games: np.ndarray,
     actions: np.ndarray,
     switches: tuple[int, bool, bool, int],
     kept_reward: np.ndarray,
@@ -340,14 +347,15 @@ def run_rows(
     """Reset, step or look at rows lo to hi, and write the batch (the arrays of `Batch`)."""
     mode, skip, autoreset, places = switches
     scratch = games[:1].copy()
+    out_reward[lo:hi] = 0
     for i in range(lo, hi):
         g = games[i]
         before = int(g.earned[0]), int(g.earned[1]), int(g.earned[2]), int(g.earned[3])
+        round_before = int(g.round_number)
         if mode == _RESET:
+            begin_episode(games, i, skip, scratch)
             before = 0, 0, 0, 0
-            reset(g)
-            if skip:
-                skip_forced(games, i, scratch)
+            round_before = 0
         elif mode == _STEP and int(g.over) == NOT_OVER:
             advance(g, actions[i])
             if skip:
@@ -358,18 +366,12 @@ def run_rows(
         out_terminated[i] = over == TERMINATED
         out_truncated[i] = over == TRUNCATED
         out_done[i] = over != NOT_OVER
-        for p in range(out_reward.shape[1]):
-            out_reward[i, p] = (int(g.earned[p]) - before[p]) / UNIT
+        if over != NOT_OVER or int(g.round_number) != round_before:
+            add_reward(g, before, out_reward, i)
         if over != NOT_OVER and autoreset and mode != _LOOK:
-            reset(g)
+            begin_episode(games, i, skip, scratch)
             if skip:
-                skip_forced(games, i, scratch)
-            for p in range(out_reward.shape[1]):
-                out_reward[i, p] += int(g.earned[p]) / UNIT
-        for p in range(out_reward.shape[1]):
-            out_final_reward[i, p] = kept_reward[i, p]
-            out_final_scores[i, p] = kept_scores[i, p]
-        out_final_length[i] = kept_length[i]
+                add_reward(g, (0, 0, 0, 0), out_reward, i)
         out_seat[i] = g.seat
         mask(g, out_mask, i)
         if out_observation.shape[1] > 0:
@@ -378,11 +380,29 @@ def run_rows(
             history(g, int(g.seat), out_history, i)
         if out_state.shape[1] > 0:
             state(g, int(g.seat), places, out_state, i)
+    out_final_reward[lo:hi] = kept_reward[lo:hi]
+    out_final_scores[lo:hi] = kept_scores[lo:hi]
+    out_final_length[lo:hi] = kept_length[lo:hi]
+
+
+@jit
+def begin_episode(games: np.ndarray, i: int, skip: bool, scratch: np.ndarray) -> None:
+    """Deal row i anew, up to its first choice where forced moves are skipped."""
+    reset(games[i])
+    if skip:
+        skip_forced(games, i, scratch)
+
+
+@jit
+def add_reward(g: Record, before: tuple[int, int, int, int], out: np.ndarray, row: int) -> None:
+    """Add what has been earned since `before` to out[row]."""
+    for p in range(out.shape[1]):
+        out[row, p] += (int(g.earned[p]) - before[p]) / UNIT
 
 
 @jit
 def keep_final(
-    g: np.record, i: int, reward: np.ndarray, scores: np.ndarray, length: np.ndarray
+    g: Record, i: int, reward: np.ndarray, scores: np.ndarray, length: np.ndarray
 ) -> None:
     """Note what the episode that has just ended came to, before the row is dealt anew."""
     for p in range(reward.shape[1]):

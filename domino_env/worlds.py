@@ -21,7 +21,7 @@ Two facts are about several slots together. Each is a flag that must be up when 
 
 Worlds are thus perfect matchings of tiles and slots. slots.py finds which tile may lie where.
 matching.py counts, laying one tile after another: a state is how many slots of each kind are free,
-tens of states in a usual position. The number of ways from each state to the end lets worlds be
+tens of them in a usual position. The number of ways from each state to the end lets worlds be
 drawn forwards, without a try that fails, and gives the marginals. Ways are float64, exact to 15
 digits or so; a random choice is right within 2**-32.
 
@@ -38,20 +38,22 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from domino_env.compiled import jit
-from domino_env.engine import (
+from domino_env.errors import shown
+from domino_env.matching import DONE, NO_ROOM, NO_WORLD, Graph, new_graph, prepare
+from domino_env.observation import redact_each, relative
+from domino_env.scoring import (
+    hand_pips,
+)
+from domino_env.slots import PLAN, Plan, put
+from domino_env.state import (
     GAME,
     MAX_SEATS,
     PLAYING,
     Record,
-    hand_pips,
     random_below,
     random_word,
     seed_games,
 )
-from domino_env.errors import shown
-from domino_env.matching import DONE, NO_ROOM, NO_WORLD, Graph, new_graph, prepare
-from domino_env.observation import redact_each, relative
-from domino_env.slots import PLAN, Plan, put
 from domino_env.tiles import MAX_TILES
 
 STATES = 4096  # room for states at first; it grows where a position needs more

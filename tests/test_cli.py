@@ -54,7 +54,7 @@ def test_each_subcommand_has_help(capsys, command, options):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "Expected one of {train, evaluate, play, replay, bench}"),
+        ("", "Expected one of {train, evaluate, play, replay, exploit, bench}"),
         ("bogus", "Unrecognized options: bogus. Available subcommands: train, evaluate"),
         ("evaluate heaviest random --deal 3", "Unrecognized options: --deal, 3, did you mean"),
         ("evaluate heaviest random --deals x", "Error parsing --deals"),

@@ -15,7 +15,7 @@ GAMES = 30
 # Compiles a few functions; says how many, and what two of them found.
 SMALL = """
 from numba.core import event
-from domino_env import compiled, engine, rules
+from domino_env import compiled, engine, rules, scoring
 compiled.SLOW_COMPILE = {slow}
 
 class Count(event.Listener):
@@ -28,7 +28,7 @@ class Count(event.Listener):
 
 event.register("numba:compile", Count())
 games = engine.new_games(rules.Rules(), 5)
-print(engine.hand_pips(games[0], 1 << 26), engine.first_tile(games[0], 1 << 26), len(Count.names))
+print(scoring.hand_pips(games[0], 1 << 26), engine.first_tile(games[0], 1 << 26), len(Count.names))
 """
 
 

@@ -21,7 +21,7 @@ from pettingzoo.utils import turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import BaseWrapper
 from support import action_of, move_of, random_rules
 
-from domino_env import domino_v0, engine
+from domino_env import domino_v0, state
 from domino_env.observation import history_each, observation_layout, observe_each, state_layout
 from domino_env.rules import PRESETS
 
@@ -213,7 +213,7 @@ def test_a_round_is_no_longer_than_the_bound(seed):
     env = new_raw(rules)
     env.reset(seed=seed)
     play_out(env, rng)
-    assert int(env.games[0].moves) <= sum(engine.longest_round(env.rules))
+    assert int(env.games[0].moves) <= sum(state.longest_round(env.rules))
 
 
 # ---------------------------------------------------------------- forced moves

@@ -10,7 +10,7 @@ from aec import everything, legal_in, moves_from, new_env, new_raw, play_out
 from gymnasium.error import ResetNeeded
 from support import tiles_in
 
-from domino_env import domino_v0, engine
+from domino_env import domino_v0, engine, state
 from domino_env.errors import IllegalMove
 from domino_env.observation import layout_size, observation_layout
 from domino_env.rules import Rules, RulesError
@@ -339,7 +339,7 @@ def test_the_figures_of_the_page_are_right():
         ("`(193,)` in `cabra` with two seats", layout_size(layout) == 193),
         ("`Discrete(59)`", rules.actions == 59),
         ("| rules | 28 |", layout["rules"][1] == (28,)),
-        ("67 moves in `cabra` with two seats", sum(engine.longest_round(rules)) == 67),
+        ("67 moves in `cabra` with two seats", sum(state.longest_round(rules)) == 67),
     ):
         assert told in page
         assert figure

@@ -103,7 +103,7 @@ class Viewer:
         nothing_closed = rules.score != "none" and rules.opening == 0
         is_open = [nothing_closed or opened for opened in oracle.open]
         number = oracle.rounds - (oracle.end is not None)
-        target = rules.target if rules.episode == "match" and rules.target else 0
+        target = rules.target or 0
         drew = still and oracle.events[-1:] == [(oracle.seat, "draw")]
         return {
             "placed": self.by_seat(self.placed(), rules.tiles),
