@@ -35,7 +35,7 @@ OURS, THEIRS = 0, 1  # places of `held`
 LOST, DRAWN, WON = 0, 1, 2  # places of a payoff
 UNLIMITED = 1 << 60
 
-# What makes a move worth looking at first; found by counting positions over 4 x 7 deals.
+# What makes a move worth looking at first; set by hand.
 NEXT_CANNOT, NEXT_FITS, SAME_FITS, HEAVY = 1000, 40, 12, 8
 
 # Named as in GAME, so that the engine's functions can be called.

@@ -148,7 +148,7 @@ class Tally:
             wins=float((rewards > 0).mean()),
             draws=float((rewards == 0).mean()),
             losses=float((rewards < 0).mean()),
-            points=float(np.concatenate(self.points, axis=1).mean()),
+            points=float(np.concatenate(self.points, axis=1).mean(axis=0).mean()),
         )
 
 

@@ -72,7 +72,7 @@ def test_a_second_start_compiles_nothing_and_says_nothing(tmp_path: Path) -> Non
 
 def test_a_quick_compile_is_not_worth_a_word(tmp_path: Path) -> None:
     assert compiled.SLOW_COMPILE == 3
-    code = "from domino_env.engine import rotated as f; print(f(3, 31), len(f.stats.cache_misses))"
+    code = "from domino_env.state import rotated as f; print(f(3, 31), len(f.stats.cache_misses))"
     done = run("-c", code, NUMBA_CACHE_DIR=str(tmp_path))
     assert done.stdout.split() == ["2147483649", "1"]  # 0b11 by 31 places; compiled here
     assert done.stderr == ""

@@ -121,7 +121,7 @@ def test_the_learner_is_asked_in_its_turn_alone_and_sees_its_own_seat():
     env, rng = SoloEnv("cabra", seats=4, history=True), random.Random(0)
     observation, info = env.reset(seed=3)
     seats = set()
-    for _ in range(300):
+    for _ in range(900):
         agent = f"player_{info['seat']}"
         assert env.game.agent_selection == agent
         assert env.agent == agent
