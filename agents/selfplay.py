@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from domino_env.vector import Batch
 
 
 class Workers:
-    """Runs a function over equal slices of a range, one thread a slice, results in order.
+    """Runs a function over slices of a range, shared between threads, results in order.
 
     Torch keeps to one thread inside each: two threads of its own on two busy cores were up to
     seven times slower than one.
@@ -31,12 +30,14 @@ class Workers:
         self.count = count
         self._pool = ThreadPoolExecutor(count) if count > 1 else None
 
-    def map(self, function: Callable[[slice], Any], length: int) -> list[Any]:
-        """`function(part)` for each of `count` slices of range(length)."""
-        cuts = [length * k // self.count for k in range(self.count + 1)]
-        parts = [slice(lo, hi) for lo, hi in pairwise(cuts)]
+    def map(
+        self, function: Callable[[slice], Any], length: int, piece: int | None = None
+    ) -> list[Any]:
+        """`function(part)` for each slice of `piece` of range(length); None: one slice a thread."""
+        piece = piece or max(1, -(-length // self.count))
+        parts = [slice(lo, min(lo + piece, length)) for lo in range(0, length, piece)]
         if self._pool is None:
-            return [function(parts[0])]
+            return [function(part) for part in parts]
         return list(self._pool.map(function, parts))
 
 

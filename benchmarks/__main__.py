@@ -1,17 +1,18 @@
 """Print every speed target beside what is reached here: python -m benchmarks [NAME ...].
 
-Names: vector, environment, train, evaluate, figures. Without one, all but figures.
+Names: those of NAMES, which are also what runs without one, and of LONG.
 """
 
 import importlib
 import sys
 
-NAMES = ("vector", "environment", "evaluate", "train")
+NAMES = ("vector", "environment", "evaluate", "worlds", "train")
+LONG = ("figures", "solver", "exact")  # minutes each
 
 
 def main() -> None:
     """Run the benchmarks that are named, each in its own module."""
-    known = (*NAMES, "figures")
+    known = (*NAMES, *LONG)
     for name in sys.argv[1:] or NAMES:
         if name not in known:
             sys.exit(f"benchmarks: there is no {name!r}, expected {', '.join(known)}")

@@ -2,8 +2,8 @@
 
     python -m benchmarks.exact
 
-Takes about a quarter of an hour on one core. A value at equilibrium is the middle of the two best-response bounds of an
-average strategy of CFR+, run until they are closer than GAP.
+Takes about a quarter of an hour on one core. A value at equilibrium is the middle of what best
+responses to an average strategy of CFR+ give the two seats, once they are closer than GAP.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import agents.ppo
-from agents.ppo import Config, Learner, Minibatch
+from agents.ppo import PIECE, Config, Learner, Minibatch
 
 RULES = {"preset": "cabra", "episode": "round"}
 TARGETS = {"of the bare network": 0.6, "x MaskablePPO, bf16": 60.0, "x MaskablePPO, float32": 30.0}
@@ -88,7 +88,7 @@ def _step(learner: Learner, mb: Minibatch) -> None:
         loss = logits.float().mean() + value.float().mean()
         return torch.autograd.grad(loss, learner.parameters)
 
-    shares = learner.workers.map(share, len(mb.action))
+    shares = learner.workers.map(share, len(mb.action), PIECE)
     for k, parameter in enumerate(learner.parameters):
         parameter.grad = reduce(torch.add, [grads[k] for grads in shares]) * 0  # stay as it is
     learner.optimiser.step()

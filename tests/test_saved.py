@@ -106,6 +106,15 @@ def test_a_record_that_no_moves_lead_to_is_refused_field_by_field(name: str) -> 
     assert refused >= enough.get(name, 4)
 
 
+def test_a_tile_that_has_changed_hands_is_missed() -> None:
+    vec = played("cabra", 3, 5, seats=3, forced="step")
+    games = vec.games.copy()
+    mine, other = int(games["hands"][1, 0]), int(games["hands"][1, 1])
+    tile = mine & -mine
+    games["hands"][1] = [mine ^ tile, other | tile, games["hands"][1, 2], 0]
+    assert refusal(games, vec) == "saved games: row 1 is no game of these rules"
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_hostile_records_are_refused_or_can_be_played_on(seed: int) -> None:
     vec, rng = played("estandar", seed, 25, set=9, forced="step"), random.Random(seed)

@@ -295,8 +295,14 @@ def test_workers_and_threads_change_nothing_but_the_time():
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_workers_cover_a_range_once_and_in_order(count, length):
     parts = Workers(count).map(lambda part: list(range(length))[part], length)
-    assert len(parts) == count
+    assert len(parts) == len(list(range(0, length, max(1, -(-length // count)))))
     assert [i for part in parts for i in part] == list(range(length))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_workers_cut_a_range_into_pieces_of_the_given_size(count):
+    parts = Workers(count).map(lambda part: (part.start, part.stop), 10, 4)
+    assert parts == [(0, 4), (4, 8), (8, 10)]
 
 
 def test_an_error_in_a_worker_is_raised():
