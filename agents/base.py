@@ -142,6 +142,7 @@ KINDS: dict[str, Kind] = {
     "blocker": Kind("agents.bots:Blocker"),
     "expert": Kind("agents.expert:Expert"),
     "cfr": Kind("agents.exact:Cfr", "N"),
+    "pimc": Kind("agents.pimc:Pimc", "N"),
 }
 
 

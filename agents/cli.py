@@ -86,7 +86,8 @@ def _rules_of_run(agents: Sequence[str]) -> Rules | None:
 class Evaluate(RulesOptions):
     """Play A against each of the others, duplicate deals in every place.
 
-    An agent is a bot (random, heaviest) or the folder of a trained one (runs/NAME).
+    An agent is a bot (random, lightest, heaviest, double_first, mobility, blocker, expert, pimc:N)
+    or the folder of a trained one (runs/NAME).
     """
 
     agents: Annotated[
