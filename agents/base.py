@@ -107,7 +107,10 @@ class Agent:
 
     def seed(self, seed: int | Sequence[int] | None) -> None:
         """Set the random state anew: the same seed and the same calls give the same moves."""
-        self.random = np.random.default_rng(seed)
+        try:
+            self.random = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise AgentError(f"seed: found {seed!r}, expected an integer of at least 0") from None
 
     def check(self, rules: Rules) -> None:
         """Raise `AgentError` if the agent cannot play by these rules; a bot plays all."""

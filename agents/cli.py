@@ -56,7 +56,8 @@ class RulesOptions:
         fields = parse_settings(self.settings)
         if self.seats is not None and fields.setdefault("seats", self.seats) != self.seats:
             raise ValueError("seats: found both in --seats and in --set, expected one of them")
-        return Rules.of(self.rules or _rules_of_run(agents) or DEFAULT_PRESET, **fields)
+        rules = _rules_of_run(agents) or DEFAULT_PRESET if self.rules is None else self.rules
+        return Rules.of(rules, **fields)
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
@@ -86,8 +87,8 @@ def _rules_of_run(agents: Sequence[str]) -> Rules | None:
 class Evaluate(RulesOptions):
     """Play A against each of the others, duplicate deals in every place.
 
-    An agent is a bot (random, lightest, heaviest, double_first, mobility, blocker, expert, pimc:N)
-    or the folder of a trained one (runs/NAME).
+    An agent is a bot (random, lightest, heaviest, double_first, mobility, blocker, expert, pimc:N,
+    cfr:N on small sets) or the folder of a trained one (runs/NAME).
     """
 
     agents: Annotated[

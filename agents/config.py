@@ -65,7 +65,20 @@ def read_config(path: Path, kind: type[C], changes: Sequence[str] = ()) -> C:
         found = {}
     if not isinstance(found, dict):
         raise ConfigError(f"{path}: found {type(found).__name__}, expected fields and values")
-    return checked({**found, **_changed(changes, found, kind)}, kind, str(path))
+    config = checked(found, kind, str(path))
+    return (
+        checked({**found, **_changed(changes, found, kind)}, kind, "train") if changes else config
+    )
+
+
+_IN_WORDS = {
+    "`int`": "an integer",
+    "`float`": "a number",
+    "`bool`": "true or false",
+    "`array`": "a list",
+    "`object`": "a preset and fields",
+    "`str` matching regex '^(cpu|cuda)$'": "cpu or cuda",
+}
 
 
 class _Loader(yaml.SafeLoader):
@@ -95,6 +108,8 @@ def checked(found: dict[str, Any], kind: type[C], where: str) -> C:
         text, _, place = str(error).partition(" - at ")
         name = re.findall(r"\w+", place.partition("$.")[2])[0]
         expected = text.partition(", got ")[0].replace("E", "e", 1)
+        for kind_name, words in _IN_WORDS.items():
+            expected = expected.replace(kind_name, words)
         raise ConfigError(f"{where}: {name}: found {found[name]!r}, {expected}") from None
     Rules.from_dict(config.rules)
     return config

@@ -1,4 +1,4 @@
-"""Duplicate play: every deal is played once for each place that A can take (DESIGN.md).
+"""Duplicate play: every deal is played once for each place that A can take.
 
 Dominoes is mostly luck, and both agents get the same luck here. The unit of statistics is the
 deal: the mean over its games, whose spread gives the interval.
@@ -50,7 +50,8 @@ class Result:
 
     def interval(self) -> str:
         """The mean with its interval, as text: `+0.194 ± 0.019`."""
-        return f"{self.mean:+.3f} ± {self.ci95:.3f}"
+        half = "?" if np.isnan(self.ci95) else f"{self.ci95:.3f}"  # one deal has no spread
+        return f"{self.mean:+.3f} ± {half}"
 
 
 def evaluate(
@@ -232,7 +233,7 @@ def played_again(rules: Rules, seed: int, actions: Sequence[np.ndarray], row: in
 
 
 def _without_forced(game: Game, asked: bool) -> Game:
-    """Make the moves that are the only legal one, as `forced="skip"` does (DESIGN.md)."""
+    """Make the moves that are the only legal one, as `forced="skip"` does."""
     while not game.over and len(game.legal_actions()) == 1:
         after = game.copy()
         after.play(after.legal_actions()[0])

@@ -57,7 +57,7 @@ class Pimc(Agent):
             values[asked] = solved.reshape(len(asked), self.worlds, -1).mean(1)
         return values
 
-    def _solve(self, rules: Rules, worlds: np.recarray, legal: np.ndarray) -> np.ndarray:
+    def _solve(self, rules: Rules, worlds: np.ndarray, legal: np.ndarray) -> np.ndarray:
         """The value of every legal action (bool [B * N, A]) in every world, else NaN."""
         if rules not in self._solvers:
             points = rules.reward == "points" or rules.episode == "match"

@@ -317,13 +317,15 @@ fields and what they are without a word in the file:
 def main(arguments: list[str] | None = None) -> None:
     """The command `domino train`, also as `python train.py`; `ValueError` on bad input."""
     words = split_options(sys.argv[1:] if arguments is None else arguments)
-    if not words or {"-h", "--help"} & set(words):
+    if {"-h", "--help"} & set(words):
         print(USAGE + described(Config))
         return
     folder = _taken(words, "--run")
     resumed = _taken(words, "--resume")
     if resumed is not None and folder is not None:
         raise RunError("train: found both --run and --resume, expected one of them")
+    if resumed is not None and words and not words[0].startswith("-"):
+        raise RunError(f"train: found {words[0]!r} and --resume, expected one of them")
     if resumed is not None:
         path = Path(resumed) / CONFIG_FILE
     elif not words:

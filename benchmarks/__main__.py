@@ -1,25 +1,51 @@
-"""Print every speed target beside what is reached here: python -m benchmarks [NAME ...].
+"""Print every speed target beside what is reached here.
 
-Names: those of NAMES, which are also what runs without one, and of LONG.
+    python -m benchmarks [--json] [NAME ...]
+
+Without a name those of NAMES run; those of LONG take minutes each.
 """
 
+import contextlib
+import dataclasses
 import importlib
+import io
+import json
 import sys
+from typing import Any
 
 NAMES = ("vector", "environment", "evaluate", "worlds", "train")
-LONG = ("figures", "solver", "exact")  # minutes each
+LONG = ("figures", "solver", "exact")
 
 
-def main() -> None:
-    """Run the benchmarks that are named, each in its own module."""
-    known = (*NAMES, *LONG)
-    for name in sys.argv[1:] or NAMES:
-        if name not in known:
-            sys.exit(f"benchmarks: there is no {name!r}, expected {', '.join(known)}")
-        module = importlib.import_module(f"benchmarks.{name}")
-        run = getattr(module, name, None) or module.main
-        run()
+def main(words: list[str]) -> int:
+    """Run the benchmarks that are named, each in its own module; returns the exit status."""
+    if {"-h", "--help"} & set(words):
+        print(f"{__doc__}\nNAMES: {', '.join(NAMES)}\nLONG: {', '.join(LONG)}")
+        return 0
+    names = [word for word in words if word != "--json"] or list(NAMES)
+    for name in names:
+        if name not in NAMES + LONG:
+            expected = ", ".join(NAMES + LONG)
+            print(f"benchmarks: found {name!r}, expected --json or {expected}", file=sys.stderr)
+            return 2
+    as_json = "--json" in words
+    with contextlib.redirect_stdout(io.StringIO()) if as_json else contextlib.nullcontext():
+        found = {name: run(name) for name in names}
+    if as_json:
+        print(json.dumps(found, default=plain))
+    return 0
+
+
+def run(name: str) -> Any:
+    """Run one benchmark, which prints its tables; what it returns are their rows."""
+    module = importlib.import_module(f"benchmarks.{name}")
+    return (getattr(module, name, None) or module.main)()
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no form for: a row as a mapping, anything else as text."""
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else str(value)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

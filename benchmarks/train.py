@@ -4,7 +4,8 @@
 
 All in one process and turn by turn: our learner on cabra with two seats (2 x 256, 2 epochs), the
 same forward passes and optimiser steps without any game ("bare network"), and MaskablePPO through
-the Gymnasium environment with the same network, epochs and minibatch.
+the Gymnasium environment with the same network: once with our epochs and minibatches of 2,048 in
+16 environments, once as it comes (one environment, 10 epochs, minibatches of 64).
 """
 
 from __future__ import annotations
@@ -94,50 +95,52 @@ def _step(learner: Learner, mb: Minibatch) -> None:
     learner.optimiser.step()
 
 
-def maskable_ppo(steps: int) -> Callable[[], float]:
+def maskable_ppo(steps: int, games: int, **settings: Any) -> Callable[[], float]:
     """MaskablePPO on the solo environment, warmed up; calling it trains and gives decisions/s."""
     from sb3_contrib import MaskablePPO
     from stable_baselines3.common.vec_env import DummyVecEnv
 
     from domino_env.solo import SoloEnv
 
-    games = DummyVecEnv([lambda: SoloEnv(RULES, forced="skip") for _ in range(16)])
+    envs = DummyVecEnv([lambda: SoloEnv(RULES, forced="skip") for _ in range(games)])
+    network = {"net_arch": [256, 256]}
     model = MaskablePPO(
-        "MultiInputPolicy",
-        games,
-        n_steps=steps // 16,
-        batch_size=steps,
-        n_epochs=2,
-        policy_kwargs={"net_arch": [256, 256]},
+        "MultiInputPolicy", envs, n_steps=steps // games, policy_kwargs=network, **settings
     )
     model.learn(steps)
 
-    def train() -> float:
+    def measure() -> float:
         began = time.perf_counter()
         model.learn(steps, reset_num_timesteps=False)
         return steps / (time.perf_counter() - began)
 
-    return train
+    return measure
+
+
+PEERS: dict[str, dict[str, int]] = {
+    "MaskablePPO, our batches": {"games": 16, "batch_size": 2048, "n_epochs": 2},
+    "MaskablePPO as it comes": {"games": 1},
+}
 
 
 def train(runs: int = 5, updates: int = 2, peer: bool = True) -> list[dict[str, Any]]:
     """Print both tables, and return the rows of the first: medians of `runs`."""
     rows = []
-    theirs = maskable_ppo(2048) if peer else None
+    theirs = {name: maskable_ppo(2048, **how) for name, how in PEERS.items()} if peer else {}
     for bf16 in (True, False):
         learner, profile = ours(bf16)
         work = bare(learner)
         work()
         decisions = updates * learner.config.games * learner.config.steps
-        speeds: dict[str, list[float]] = {"ours": [], "bare": [], "MaskablePPO": []}
+        speeds: dict[str, list[float]] = {name: [] for name in ("ours", "bare network", *PEERS)}
         profile.seconds.clear()
         for _ in range(runs):
             speeds["ours"].append(decisions / _seconds(learner.update, updates))
             parts = profile.seconds.copy()
-            speeds["bare"].append(decisions / _seconds(work, updates))
+            speeds["bare network"].append(decisions / _seconds(work, updates))
             profile.seconds = parts.copy()  # what the bare network does is not ours
-            if theirs is not None:
-                speeds["MaskablePPO"].append(theirs())
+            for name, measure in theirs.items():
+                speeds[name].append(measure())
         row = {name: statistics.median(found or [float("nan")]) for name, found in speeds.items()}
         rows.append({"name": "bf16" if bf16 else "float32", **row, "parts": dict(parts)})
         rows[-1]["seconds"] = sum(decisions / speed for speed in speeds["ours"])
@@ -155,19 +158,16 @@ def _seconds(function: Callable[[], Any], times: int) -> float:
 
 def _speeds(rows: list[dict[str, Any]]) -> Table:
     table = Table(title="PPO end to end, decisions a second")
-    for heading in ("", "ours", "bare network", "share", "target", "MaskablePPO", "x", "target"):
+    for heading in ("", *(row["name"] for row in rows)):
         table.add_column(heading, justify="right" if heading else "left")
-    for row in rows:
-        table.add_row(
-            row["name"],
-            f"{row['ours']:,.0f}",
-            f"{row['bare']:,.0f}",
-            f"{row['ours'] / row['bare']:.0%}",
-            f"{TARGETS['of the bare network']:.0%}",
-            f"{row['MaskablePPO']:,.0f}",
-            f"{row['ours'] / row['MaskablePPO']:.0f}",
-            f"{TARGETS['x MaskablePPO, ' + row['name']]:.0f}",
-        )
+    for name in ("ours", "bare network", *PEERS):
+        table.add_row(name, *(f"{row[name]:,.0f}" for row in rows))
+    shares = (f"{row['ours'] / row['bare network']:.0%}" for row in rows)
+    table.add_row(f"of the bare network (target {TARGETS['of the bare network']:.0%})", *shares)
+    wanted = " and ".join(f"{TARGETS['x MaskablePPO, ' + row['name']]:.0f}" for row in rows)
+    for name in PEERS:
+        ratios = (f"{row['ours'] / row[name]:.1f}" for row in rows)
+        table.add_row(f"times {name} (target {wanted})", *ratios)
     return table
 
 

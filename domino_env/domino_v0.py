@@ -28,7 +28,7 @@ The set is dealt, the rest is the boneyard. The highest double begins, and must.
 puts a tile at the left or the right end of the line, halves of equal pips together; who has no
 tile that fits draws or passes, as the rules say, and may do neither while one fits. A round is
 over when a hand is empty, or when no tile in any hand fits and nobody can draw (it is then
-*blocked*, and won by the fewest pips). The full specification is RULES.md of the project.
+*blocked*, and won by the fewest pips). The full specification is docs/RULES.md.
 
 ### Arguments
 
@@ -140,6 +140,7 @@ Copies and pickles, in the middle of a game too, go on exactly as the original w
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -276,6 +277,10 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         views = ("_fast", "_earned", "_observation", "_mask", "_no_mask")
         state = {name: value for name, value in self.__dict__.items() if name not in views}
         return {**state, "_window": None}
+
+    def __copy__(self) -> raw_env:
+        """A copy with a game of its own; one that shared it would spoil both."""
+        return copy.deepcopy(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

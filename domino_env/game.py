@@ -219,7 +219,7 @@ class Game(Played):
         return out[0]
 
     def history(self, seat: int) -> np.ndarray:
-        """The round as `seat` saw it: uint8 [history_length(rules), 4] (DESIGN.md)."""
+        """The round as `seat` saw it: uint8 [history_length(rules), 4] (docs/observations.md)."""
         out = np.zeros((1, history_length(self.rules), 4), np.uint8)
         history_each(self.games, self._seats(seat), out)
         return out[0]

@@ -8,7 +8,9 @@ written by one store, which may reach into the parts behind: these come later.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +29,7 @@ from domino_env.state import (
     longest_round,
 )
 
+AnyRules = str | Mapping[str, Any] | Rules
 Layout = dict[str, tuple[slice, tuple[int, ...]]]
 
 # The switches that change play, as the part `rules` shows them: choices as one-hot groups.
@@ -58,11 +61,12 @@ def places_of(rules: Rules, observe_as: int | None) -> int:
     return int(observe_as)
 
 
-def observation_layout(rules: Rules, observe_as: int | None = None) -> Layout:
+def observation_layout(rules: AnyRules, observe_as: int | None = None) -> Layout:
     """The parts of the observation, `{name: (slice, shape)}`, in their order (uint8 [D]).
 
-    P is `rules.seats`, or `observe_as`: absent seats are zero.
+    P is `rules.seats`, or `observe_as`: absent seats are zero. `rules` is what `Rules.of` takes.
     """
+    rules = Rules.of(rules)
     return _layout({"hand": (rules.tiles,)}, rules, places_of(rules, observe_as))
 
 
@@ -108,8 +112,9 @@ def layout_size(layout: Layout) -> int:
     return max(part.stop for part, _ in layout.values())
 
 
-def history_length(rules: Rules) -> int:
+def history_length(rules: AnyRules) -> int:
     """Rows of `history`: the longest that a round of these rules can need."""
+    rules = Rules.of(rules)
     return rules.hand_size + sum(longest_round(rules))
 
 

@@ -213,6 +213,8 @@ class DominoVec:
         self._hold(games)
         return self.current()
 
+    __copy__ = copy  # a shallow one would share the games
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         new = object.__new__(type(self))
         new.__setstate__(copy.deepcopy(self.__getstate__(), memo))

@@ -60,7 +60,7 @@ def random_rules(rng: random.Random, sets: tuple[int, ...] = (1, 2, 2, 3, 3, 4, 
 
 
 def action_of(move: str, tiles: int) -> int:
-    """The action number of a move as in a record, without the seat (DESIGN.md, Actions)."""
+    """The action number of a move as in a record, without the seat (docs/observations.md)."""
     others = {"draw": 2 * tiles, "pass": 2 * tiles + 1, "both": 2 * tiles + 2}
     return (
         others[move]

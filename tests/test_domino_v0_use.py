@@ -345,3 +345,12 @@ def test_the_figures_of_the_page_are_right():
         assert figure
     parts = [name for name in layout if f"| {name}" not in page and f", {name}" not in page]
     assert not parts
+
+
+def test_a_shallow_copy_has_a_game_of_its_own():
+    env = domino_v0.raw_env("cabra")
+    env.reset(seed=1)
+    before = env.games.tobytes()
+    other = copy.copy(env)
+    other.step(int(other.last()[4]["action_mask"].argmax()))
+    assert env.games.tobytes() == before != other.games.tobytes()

@@ -38,7 +38,7 @@ def tile_bytes(tiles: Any, rules: Rules) -> list[int]:
 
 
 class Viewer:
-    """What one seat may know of a game of the reference, part by part (DESIGN.md)."""
+    """What one seat may know of a game of the reference, part by part (docs/observations.md)."""
 
     def __init__(self, oracle: Oracle, rules: Rules, seat: int, places: int) -> None:
         self.oracle, self.rules, self.seat, self.places = oracle, rules, seat, places
@@ -94,7 +94,7 @@ class Viewer:
         return [*chain(*groups), *(code(name) for name in SWITCH_VALUES)]
 
     def public(self) -> Parts:
-        """Every part behind the hand, in the order of DESIGN.md."""
+        """Every part behind the hand, in the order of docs/observations.md."""
         oracle, rules, pips = self.oracle, self.rules, self.rules.set + 1
         left, right = oracle.ends or (None, None)
         undrawn, still = len(oracle.boneyard), oracle.seat is not None

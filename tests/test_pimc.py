@@ -6,6 +6,7 @@ import pytest
 from agents import load
 from agents.base import AgentError, View
 from agents.evaluate import evaluate
+from agents.pimc import Pimc
 from domino_env import Game, Rules
 from domino_env.worlds import sample_worlds
 
@@ -21,7 +22,7 @@ def test_a_last_choice_that_wins_in_every_world_is_found():
         hands=["1-1 2-1", "2-2 0-0"],
         boneyard="1-0 2-0",
     )
-    agent = load("pimc:50", seed=0)
+    agent = Pimc("50", seed=0)
     values = agent.values(view_of(game))[0]
     legal = dict(zip(game.legal_moves(), values[game.legal_actions()], strict=True))
     # Led 1-1, the other hand is any two of 0-0, 1-0, 2-0, 2-2: 2-1 is answered only through a 1.

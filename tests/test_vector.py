@@ -559,3 +559,12 @@ def test_threads_end_with_their_batch() -> None:
     for thread in own:
         thread.join(timeout=10)
         assert not thread.is_alive()
+
+
+def test_a_shallow_copy_has_games_of_its_own():
+    vec = DominoVec(3, "sin_robo", seed=1)
+    batch = vec.reset()
+    before = vec.games.tobytes()
+    other = copy.copy(vec)
+    other.step(batch.mask.argmax(1))
+    assert vec.games.tobytes() == before != other.games.tobytes()
