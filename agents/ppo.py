@@ -141,6 +141,7 @@ class Loss:
     watched: Tensor
 
 
+MANY_GAMES = 16384  # from here on threads make the step of the environment faster
 PIECE = 2048  # decisions whose gradient is computed at once
 WATCHED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
 
@@ -160,7 +161,8 @@ class Learner:
         self.optimiser = torch.optim.Adam(self.parameters, config.learning_rate, fused=True)
         self.random = np.random.default_rng(config.seed)
         self.workers = Workers(config.workers)
-        self.vec = DominoVec(config.games, self.rules, seed=config.seed, threads=config.workers)
+        threads = config.workers if config.games >= MANY_GAMES else 1
+        self.vec = DominoVec(config.games, self.rules, seed=config.seed, threads=threads)
         self.storage = Storage(self.vec, config.steps)
         self.vec.reset(out=self.storage.batches[0])
         self.updates = 0

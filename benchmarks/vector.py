@@ -38,6 +38,7 @@ from domino_env.state import (
 from domino_env.vector import first_illegal
 
 GAMES = 1024
+MANY_GAMES = 65_536  # where handing rows to a thread costs little beside the work
 STEPS = 200
 RUNS = 9
 TARGET, TARGET_MASK, TARGET_RATIO, TARGET_THREADS = 8e6, 15e6, 800, 1.8
@@ -67,9 +68,8 @@ def vector(runs: int = RUNS) -> list[Row]:
 def speed_rows(runs: int) -> list[Row]:
     """Moves a second: with observations, without, on two threads; OpenSpiel's in turn."""
     switches: list[dict[str, Any]] = [{}, {"observation": False}, {"threads": 2}]
-    seen, bare, threaded = (
-        Player(DominoVec(GAMES, "sin_robo", seed=0, forced="step", **fields)) for fields in switches
-    )
+    seen, bare, threaded = (_player(GAMES, **fields) for fields in switches)
+    many, many_threaded = _player(MANY_GAMES), _player(MANY_GAMES, threads=2)
     taken: dict[str, list[float]] = {}
     for run in range(runs):
         for name, speed in {
@@ -78,11 +78,14 @@ def speed_rows(runs: int) -> list[Row]:
             "spiel": lambda run=run: spiel_speed(run),
             "wall": lambda: seen.speed(time.perf_counter),
             "wall of two": lambda: threaded.speed(time.perf_counter),
+            "many": lambda: many.speed(time.perf_counter),
+            "many of two": lambda: many_threaded.speed(time.perf_counter),
         }.items():
             taken.setdefault(name, []).append(speed())
     of = {name: statistics.median(values) for name, values in taken.items()}
-    threads = statistics.median(
-        two / one for one, two in zip(taken["wall"], taken["wall of two"], strict=True)
+    threads, many_threads = (
+        statistics.median(two / one for one, two in zip(taken[a], taken[b], strict=True))
+        for a, b in (("wall", "wall of two"), ("many", "many of two"))
     )
     ratio = of["seen"] / of["spiel"]
     return [
@@ -91,7 +94,12 @@ def speed_rows(runs: int) -> list[Row]:
         _row("as many times OpenSpiel's", ratio, TARGET_RATIO, "{:,.0f}"),
         _row("moves a second, mask only", of["bare"], TARGET_MASK, "{:,.0f}"),
         _row("two threads over one, wall time", threads, TARGET_THREADS, "{:.2f}"),
+        _row(f"the same, {MANY_GAMES:,} games", many_threads, TARGET_THREADS, "{:.2f}"),
     ]
+
+
+def _player(games: int, **fields: Any) -> Player:
+    return Player(DominoVec(games, "sin_robo", seed=0, forced="step", **fields))
 
 
 class Player:

@@ -91,8 +91,9 @@ class DominoVec:
     Game i of a batch with seed s is the game of seed s + i. With `forced="skip"` the environment
     makes every move that is the only legal one; `"step"` asks for each. With `autoreset` a game
     that ends is dealt anew in the same step; without, a finished row is stepped with any action
-    and stays as it is. `threads` share the rows between them. `observation=False` leaves the
-    observation out; `history` and `state` add theirs; `observe_as` is that of
+    and stays as it is. `threads` share the rows between them, which pays
+    from about 16,000 games: waking a thread takes as long as a thousand moves. `observation=False`
+    leaves the observation out; `history` and `state` add theirs; `observe_as` is that of
     `observation_layout`. `rules` is a name, a mapping or `Rules`; `fields` override it.
     """
 
