@@ -97,8 +97,8 @@ def _step(learner: Learner, mb: Minibatch) -> None:
 
 def maskable_ppo(steps: int, games: int, **settings: Any) -> Callable[[], float]:
     """MaskablePPO on the solo environment, warmed up; calling it trains and gives decisions/s."""
-    from sb3_contrib import MaskablePPO
-    from stable_baselines3.common.vec_env import DummyVecEnv
+    from sb3_contrib import MaskablePPO  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.vec_env import DummyVecEnv  # pyright: ignore[reportMissingImports]
 
     from domino_env.solo import SoloEnv
 
