@@ -1,4 +1,4 @@
-"""The `domino` command: train, evaluate, play, replay, exploit, bench.
+"""The `domino` command: train, evaluate, tournament, play, replay, exploit, bench.
 
 On bad input every subcommand prints one clear line on stderr and ends with status 2.
 """
@@ -27,6 +27,14 @@ from agents.evaluate import Result, evaluate, results_table
 from agents.exact import Cfr, exploitability, strategy_of
 from agents.play import play_in_terminal
 from agents.small_game import check_size, small_game
+from agents.tournament import (
+    Tournament,
+    cross_table,
+    import_figure,
+    play_tournament,
+    write_csv,
+    write_heat_map,
+)
 from domino_env.errors import RecordError
 from domino_env.record import read_records, record_text
 from domino_env.rules import DEFAULT_PRESET, Rules
@@ -131,6 +139,58 @@ class Evaluate(RulesOptions):
             from rich.console import Console
 
             Console().print(results_table(results))
+
+
+@dataclass(kw_only=True)
+class Compete(RulesOptions):
+    """Play every agent against every other on the same deals, and rate them all."""
+
+    agents: Annotated[Positional[tuple[str, ...]], arg(metavar="A B C ...", help_behavior_hint="")]
+    """Agents, as `domino evaluate` takes them."""
+    deals: Annotated[int, arg(metavar="N")] = 10_000
+    """Deals a pairing, each played once for every place."""
+    seed: Annotated[int, arg(metavar="S")] = 0
+    """Seed of the deals and of the agents' choices."""
+    device: str = "cpu"
+    """Where networks run."""
+    out: Annotated[str | None, arg(metavar="FOLDER", help_behavior_hint="")] = None
+    """Keep each pairing in this folder; the same command goes on from there."""
+    csv: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write the results to this file, a row for each agent against each other."""
+    png: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write the cross-table to this file, as a picture."""
+    as_json: Annotated[Switch, arg(name="json", help_behavior_hint="")] = False
+    """Print one JSON object."""
+
+    def run(self) -> int:
+        """Play, and print and write what there is, after Ctrl-C or failing agents too."""
+        agents = [load(name, device=self.device) for name in self.agents]
+        rules = self.chosen_rules(self.agents)
+        for file in filter(None, (self.csv, self.png)):
+            if not Path(file).parent.is_dir():
+                raise ValueError(f"{file}: found no folder {Path(file).parent}, expected it")
+        if self.png is not None:
+            import_figure()
+        with _bar("pairings") as bar:
+            played = play_tournament(agents, rules, self.deals, self.seed, self.out, bar)
+        self._show(played)
+        for error in dict.fromkeys(played.failures.values()):
+            print(f"domino: {error}", file=sys.stderr)
+        if not played.ended:
+            return INTERRUPTED
+        return BAD_INPUT if played.failures else GOOD
+
+    def _show(self, played: Tournament) -> None:
+        if self.as_json:
+            print(json.dumps(played.to_dict()))
+        else:
+            from rich.console import Console
+
+            Console().print(cross_table(played))
+        if self.csv is not None:
+            write_csv(played, self.csv)
+        if self.png is not None:
+            write_heat_map(played, self.png)
 
 
 @contextlib.contextmanager
@@ -317,6 +377,7 @@ DELEGATED = {"train": _train, "bench": _bench}  # their options are read elsewhe
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Compete, subcommand("tournament")]
     | Annotated[Play, subcommand("play")]
     | Annotated[Replay, subcommand("replay")]
     | Annotated[Exploit, subcommand("exploit")]

@@ -33,7 +33,7 @@ def run(capsys, line):
 def test_help_lists_the_subcommands(capsys):
     status, out, err = run(capsys, "--help")
     assert (status, err) == (0, "")
-    for name in ("train", "evaluate", "play", "replay", "bench"):
+    for name in ("train", "evaluate", "tournament", "play", "replay", "bench"):
         assert f"• {name} " in out
 
 
@@ -54,7 +54,7 @@ def test_each_subcommand_has_help(capsys, command, options):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "Expected one of {train, evaluate, play, replay, exploit, bench}"),
+        ("", "Expected one of {train, evaluate, tournament, play, replay, exploit, bench}"),
         ("bogus", "Unrecognized options: bogus. Available subcommands: train, evaluate"),
         ("evaluate heaviest random --deal 3", "Unrecognized options: --deal, 3, did you mean"),
         ("evaluate heaviest random --deals x", "Error parsing --deals"),

@@ -1,0 +1,488 @@
+"""Tournaments: every pairing once, going on after an end, failing agents, ratings, files."""
+
+import csv
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from agents import Agent, AgentError, load, tournament
+from agents.cli import main
+from agents.evaluate import Result, evaluate
+from agents.tournament import (
+    Tournament,
+    cross_table,
+    play_tournament,
+    write_csv,
+    write_heat_map,
+)
+from domino_env.rules import Rules
+
+TWO = Rules.preset("sin_robo")
+THREE = Rules.preset("sin_robo", seats=3)
+PAIRS = Rules.preset("sin_robo", seats=4, teams=True)
+BOTS = ("heaviest", "lightest", "random")
+
+
+def agents(*names):
+    return [load(name, 1) for name in names or BOTS]
+
+
+class Lowest(Agent):
+    """Plays the legal action of the lowest number."""
+
+    name = "lowest"
+    uses = frozenset()
+
+    def act(self, view):
+        return view.mask.argmax(axis=1)
+
+
+class Highest(Agent):
+    """Plays the legal action of the highest number."""
+
+    name = "highest"
+    uses = frozenset()
+
+    def act(self, view):
+        return view.mask.shape[1] - 1 - view.mask[:, ::-1].argmax(axis=1)
+
+
+def duel(a, b, *rest):
+    """`evaluate` of two bots."""
+    return evaluate(load(a, 1), load(b, 1), *rest)
+
+
+def result_of(played, a, b):
+    result = played.result(a, b)
+    assert result is not None
+    return result
+
+
+def rating_of(played, name):
+    rating = played.ratings()[name]
+    assert rating is not None
+    return rating
+
+
+class Bad(Agent):
+    """Gives no legal move."""
+
+    name = "bad"
+    uses = frozenset()
+
+    def act(self, view):
+        return np.full(len(view), -1)
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """The pairings that were played."""
+    pairings = []
+
+    def noting(a, b, *rest):
+        pairings.append((a.name, b.name))
+        return evaluate(a, b, *rest)
+
+    monkeypatch.setattr(tournament, "evaluate", noting)
+    return pairings
+
+
+# ---------------------------------------------------------------- the pairings
+
+
+@pytest.mark.parametrize("rules", [TWO, PAIRS], ids=["two seats", "pairs"])
+def test_two_sides_play_each_pairing_once_and_mirror_it(rules, evaluated):
+    played = play_tournament(agents(), rules, 50, seed=3)
+    assert evaluated == [("heaviest", "lightest"), ("heaviest", "random"), ("lightest", "random")]
+    assert played.ended
+    for a, b in evaluated:
+        result, mirror = result_of(played, a, b), result_of(played, b, a)
+        assert result == duel(a, b, rules, 50, 3)
+        assert (mirror.a, mirror.b, mirror.ci95) == (b, a, result.ci95)
+        assert (mirror.mean, mirror.points) == (-result.mean, -result.points)
+        assert (mirror.wins, mirror.draws) == (result.losses, result.draws)
+    assert played.result("random", "random") is None
+
+
+def test_the_mirror_is_what_the_other_agent_gets_on_the_same_deals():
+    played = play_tournament([Lowest(), Highest()], TWO, 200)
+    other = evaluate(Highest(), Lowest(), TWO, 200)
+    mirror = result_of(played, "highest", "lowest")
+    assert mirror.mean != 0
+    assert mirror.mean == pytest.approx(other.mean)
+    assert mirror.points == pytest.approx(other.points)
+    assert (mirror.wins, mirror.losses) == (other.wins, other.losses)
+
+
+def test_single_seats_play_both_ways(evaluated):
+    played = play_tournament(agents("heaviest", "random"), THREE, 20)
+    assert evaluated == [("heaviest", "random"), ("random", "heaviest")]
+    for a, b in evaluated:
+        assert played.result(a, b) == duel(a, b, THREE, 20)
+
+
+def test_progress_tells_the_pairings_done_and_what_is_played():
+    told = []
+    play_tournament(agents(), TWO, 5, progress=lambda *note: told.append(note))
+    assert [note[:2] for note in told] == [(0, 3), (1, 3), (2, 3)]
+    assert re.match(r"heaviest : lightest [+-]\d\.\d{3} ± ", told[0][2])
+
+
+# ---------------------------------------------------------------- going on
+
+
+def test_the_same_call_plays_nothing_twice(tmp_path, evaluated):
+    first = play_tournament(agents(), TWO, 20, 3, tmp_path / "new" / "folder")
+    assert len(evaluated) == 3
+    again = play_tournament(agents(), TWO, 20, 3, tmp_path / "new" / "folder")
+    assert len(evaluated) == 3
+    assert again == first
+
+
+def test_an_interrupted_tournament_goes_on(tmp_path, evaluated, monkeypatch):
+    whole = play_tournament(agents(), TWO, 20)
+    noting = tournament.evaluate
+
+    def stopped(a, b, *rest):
+        if (a.name, b.name) == ("heaviest", "random"):
+            raise KeyboardInterrupt
+        return noting(a, b, *rest)
+
+    monkeypatch.setattr(tournament, "evaluate", stopped)
+    part = play_tournament(agents(), TWO, 20, 0, tmp_path)
+    assert (list(part.results), part.ended) == ([("heaviest", "lightest")], False)
+    monkeypatch.setattr(tournament, "evaluate", noting)
+    evaluated.clear()
+    assert play_tournament(agents(), TWO, 20, 0, tmp_path) == whole
+    assert evaluated == [("heaviest", "random"), ("lightest", "random")]
+
+
+def test_a_pairing_that_was_cut_short_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        tournament, "evaluate", lambda a, b, rules, deals, *rest: evaluate(a, b, rules, deals - 1)
+    )
+    part = play_tournament(agents(), TWO, 20, 0, tmp_path)
+    assert (part.results, part.ended, list(tmp_path.iterdir())) == ({}, False, [])
+
+
+def test_a_single_deal_is_kept_without_an_interval(tmp_path):
+    for _ in range(2):
+        played = play_tournament(agents("heaviest", "random"), TWO, 1, 0, tmp_path)
+        assert math.isnan(played.results["heaviest", "random"].ci95)
+
+
+@pytest.mark.parametrize(
+    ("names", "rules", "deals", "seed", "message"),
+    [
+        (BOTS[:2], TWO, 5, 0, r"agents \['heaviest', 'random'\], expected \['heaviest', 'light"),
+        (("heaviest", "random"), PAIRS, 5, 0, r"with rules \{'preset': 'sin_robo'\}, expected"),
+        (("heaviest", "random"), TWO, 6, 0, "with deals 5, expected 6"),
+        (("heaviest", "random"), TWO, 5, 1, "with seed 0, expected 1"),
+    ],
+)
+def test_a_folder_of_another_tournament_is_refused(tmp_path, names, rules, deals, seed, message):
+    play_tournament(agents("heaviest", "random"), TWO, 5, 0, tmp_path)
+    kept = (tmp_path / "tournament.json").read_bytes()
+    with pytest.raises(ValueError, match=message):
+        play_tournament(agents(*names), rules, deals, seed, tmp_path)
+    assert (tmp_path / "tournament.json").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{", ""),
+        ('"deals":5', '"deals":"5"'),
+        ('"mean":', '"mean":"x","was":'),
+        ('"points":', '"point":'),
+        ('"b":"random"', '"b":"expert"'),
+        ('"ci95":', '"ci":'),
+        ('"preset"', '"present"'),
+    ],
+)
+def test_a_spoilt_file_is_one_clear_line(tmp_path, old, new):
+    play_tournament(agents("heaviest", "random"), TWO, 5, 0, tmp_path)
+    file = tmp_path / "tournament.json"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(file))}: [^\n]*$"):
+        play_tournament(agents("heaviest", "random"), TWO, 5, 0, tmp_path)
+
+
+# ---------------------------------------------------------------- agents that fail
+
+
+def test_a_failing_agent_is_named_and_the_rest_is_kept(tmp_path, evaluated):
+    entered = [load("heaviest"), Bad(), load("random"), load("lightest")]
+    played = play_tournament(entered, TWO, 10, 0, tmp_path)
+    assert list(played.results) == [
+        ("heaviest", "random"),
+        ("heaviest", "lightest"),
+        ("random", "lightest"),
+    ]
+    assert {pair for pair in evaluated if "bad" in pair} == set(played.failures)
+    assert all(error.startswith("bad: gave the action -1") for error in played.failures.values())
+    assert played.ended
+    rated = played.ratings()
+    assert rated["bad"] is None
+    assert sum(rating.elo for rating in rated.values() if rating) == pytest.approx(0, abs=1e-6)
+    evaluated.clear()
+    play_tournament(entered, TWO, 10, 0, tmp_path)
+    assert set(evaluated) == set(played.failures)  # what failed is tried again, nothing else
+
+
+def test_an_agent_that_does_not_fit_is_told_before_any_game(evaluated):
+    class Picky(Bad):
+        name = "picky"
+
+        def check(self, rules):
+            raise AgentError("picky: found seats 2, trained for 3")
+
+    with pytest.raises(AgentError, match="trained for 3"):
+        play_tournament([*agents(), Picky()], TWO, 5)
+    assert evaluated == []
+
+
+# ---------------------------------------------------------------- ratings
+
+
+def made_up(rules, strengths, deals, random, pairs=None):
+    """A tournament of independent games between agents whose log odds are those of `strengths`."""
+    names = [f"agent {k}" for k in range(len(strengths))]
+    played = Tournament(names, rules, deals, 0)
+    sides, games = played.sides, played.sides * deals
+    for a, b in pairs or played.pairings:
+        odds = math.exp(strengths[names.index(a)] - strengths[names.index(b)]) / (sides - 1)
+        won = random.binomial(games, odds / (1 + odds)) / games
+        loss = -1 / (sides - 1)  # what A gets where one of the others wins: 2 seats -1, 3 -1/2
+        spread = (1 - loss) * math.sqrt(won * (1 - won) / games)
+        mean = won + (1 - won) * loss
+        played.results[a, b] = Result(
+            a, b, rules, 0, mean, 1.96 * spread, deals, games, won, 0, 1 - won, mean
+        )
+    return played
+
+
+# With three seats a deal is three games and counts as two: 1.96 x 1.5 ** 0.5 is 98.4%.
+@pytest.mark.parametrize(
+    ("rules", "expected"), [(TWO, 0.95), (THREE, 0.984)], ids=["two seats", "three seats"]
+)
+def test_ratings_find_known_strengths_and_intervals_cover_them(rules, expected):
+    random = np.random.default_rng(5)
+    strengths = np.array([1.0, 0.4, 0.1, -0.3, -1.2])  # of mean 0
+    elo = strengths * 400 / math.log(10)
+    covered, errors = [], []
+    for _ in range(200):
+        rated = made_up(rules, strengths, 1000, random).ratings()
+        found = np.array([rated[f"agent {k}"] for k in range(5)])
+        errors.append(found[:, 0] - elo)
+        covered.append(np.abs(errors[-1]) < found[:, 1])
+    assert np.mean(covered) == pytest.approx(expected, abs=0.02)
+    assert np.mean(errors, axis=0) == pytest.approx(np.zeros(5), abs=1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rules", [TWO, THREE, PAIRS], ids=["two seats", "three seats", "pairs"])
+def test_intervals_cover_although_all_pairings_share_their_deals(rules):
+    names = ("random", "lightest", "heaviest", "mobility", "blocker")
+    seeds = 60
+    tournaments = [play_tournament(agents(*names), rules, 100, seed) for seed in range(seeds)]
+    found = np.array([[rating_of(played, name) for name in names] for played in tournaments])
+    off = np.abs(found[..., 0] - found[..., 0].mean(axis=0)) * math.sqrt(seeds / (seeds - 1))
+    assert 0.92 < (off < found[..., 1]).mean() < 0.99
+
+
+def test_two_agents_are_apart_by_the_log_odds_of_a_win():
+    won = made_up(TWO, [math.log(3) / 2, -math.log(3) / 2], 10**6, FixedBinomial())
+    assert rating_of(won, "agent 0").elo == pytest.approx(200 * math.log10(3), abs=0.01)
+    # Variance of the log odds: 1 / (n p q), of half the difference a quarter of it.
+    half = 1.96 * math.sqrt(1 / (2 * 10**6 * 0.75 * 0.25) / 4) * 400 / math.log(10)
+    assert rating_of(won, "agent 0").ci95 == pytest.approx(half, rel=0.001)
+
+
+class FixedBinomial:
+    """Gives the mean of a binomial distribution."""
+
+    def binomial(self, n, p):
+        return round(n * p)
+
+
+def test_equals_have_the_same_rating_in_every_game():
+    losers = Rules.preset("cabra", seats=3)
+    for rules, won in ((TWO, 1 / 2), (THREE, 1 / 3), (PAIRS, 1 / 2), (losers, 2 / 3)):
+        played = Tournament(["a", "b"], rules, 300, 0)
+        played.results["a", "b"] = Result("a", "b", rules, 0, 0, 0.1, 300, 300, won, 0, 1 - won, 0)
+        assert rating_of(played, "a").elo == pytest.approx(0, abs=1e-9)
+
+
+def test_where_a_match_has_a_loser_the_odds_are_those_of_losing():
+    # A goat in half the games, of three seats: reward -1 or +1/2, and twice an equal's odds.
+    rules = Rules.preset("cabra", seats=3)
+    played = Tournament(["a", "b"], rules, 10**6, 0)
+    played.results["a", "b"] = Result(
+        "a", "b", rules, 0, -0.25, 0.001, 10**6, 3 * 10**6, 0.5, 0, 0.5, -5
+    )
+    assert rating_of(played, "a").elo == pytest.approx(-200 * math.log10(2), abs=0.01)
+
+
+def test_a_draw_is_half_a_win():
+    points = TWO.replace(reward="points")
+    elos = []
+    for wins, draws, losses in ((0.5, 0.5, 0), (0.75, 0, 0.25)):
+        played = Tournament(["a", "b"], points, 300, 0)
+        played.results["a", "b"] = Result(
+            "a", "b", points, 0, 9, 1, 300, 600, wins, draws, losses, 9
+        )
+        elos.append(rating_of(played, "a").elo)
+    assert elos[0] == pytest.approx(elos[1])
+    # One drawn game is added: 450.5 of 601.
+    assert elos[0] == pytest.approx(200 * math.log10(450.5 / 150.5), abs=0.001)
+
+
+def test_an_agent_that_wins_all_has_a_rating():
+    played = made_up(TWO, [40, -20, -20], 500, FixedBinomial())
+    assert next(iter(played.ratings())) == "agent 0"
+    assert 400 < rating_of(played, "agent 0").elo < 4000
+    second, third = (rating_of(played, name).elo for name in ("agent 1", "agent 2"))
+    assert second == pytest.approx(third)
+
+
+def test_agents_that_no_pairing_links_to_the_rest_have_no_rating():
+    pairs = [("agent 0", "agent 1"), ("agent 2", "agent 3"), ("agent 3", "agent 4")]
+    played = made_up(TWO, [0, 0, 1, 0, -1], 1000, FixedBinomial(), pairs)
+    rated = played.ratings()
+    assert list(rated) == ["agent 2", "agent 3", "agent 4", "agent 0", "agent 1"]
+    assert rated["agent 0"] is rated["agent 1"] is None
+    assert rating_of(played, "agent 3").elo == pytest.approx(0, abs=0.1)
+    assert set(Tournament(["a", "b"], TWO, 5, 0).ratings().values()) == {None}
+
+
+# ---------------------------------------------------------------- to read
+
+
+@pytest.fixture
+def small():
+    """Three agents, the strongest in the middle, one pairing failed."""
+    played = made_up(TWO, [-0.5, 1, -0.5], 400, FixedBinomial())
+    played.failures["agent 0", "agent 2"] = "agent 2: raised"
+    del played.results["agent 0", "agent 2"]
+    return played
+
+
+def test_the_table_has_the_strongest_first_and_the_reward_of_the_row(small):
+    from rich.console import Console
+
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(cross_table(small))
+    text = captured.get()
+    assert "sin_robo, 2 seats: 400 deals a pairing" in text
+    # e^1.5 / (1 + e^1.5) of 800 games are 654: a reward of 0.635.
+    rows = [line.split() for line in text.splitlines() if "agent " in line and "±" not in line]
+    rows = [row for row in rows if row[1] == "agent"]
+    assert [row[2] for row in rows] == ["1", "0", "2"]
+    assert rows[0][4:] == ["+0.635", "+0.635"]
+    assert rows[1][4:] == ["-0.635", "failed"]
+
+
+def test_the_csv_has_both_directions_and_the_ratings(small, tmp_path):
+    write_csv(small, tmp_path / "t.csv")
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    pairs = [(row["a"][-1], row["b"][-1]) for row in rows]
+    assert pairs == [("1", "0"), ("1", "2"), ("0", "1"), ("2", "1")]
+    assert [float(row["mean"]) for row in rows] == [0.635, 0.635, -0.635, -0.635]
+    assert float(rows[0]["elo"]) == pytest.approx(rating_of(small, "agent 1").elo)
+    assert rows[2]["wins"] == rows[0]["losses"]
+
+
+def test_the_heat_map_is_a_picture_even_of_nothing(small, tmp_path):
+    pytest.importorskip("matplotlib")
+    for played in (small, Tournament(["a", "b"], TWO, 5, 0)):
+        write_heat_map(played, tmp_path / "t.png")
+        assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def command(capsys, line):
+    status = main(["tournament", *line.split()])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_the_command_prints_json_and_writes_files(capsys, tmp_path, evaluated):
+    pytest.importorskip("matplotlib")
+    files = f"--csv {tmp_path}/t.csv --png {tmp_path}/t.png --out {tmp_path}/kept"
+    line = f"heaviest lightest random --rules estandar --deals 20 --seed 4 --json {files}"
+    status, out, _ = command(capsys, line)
+    assert status == 0
+    figures = json.loads(out)
+    assert figures["agents"] == list(BOTS)
+    assert (figures["rules"], figures["deals"], figures["seed"]) == ({"preset": "estandar"}, 20, 4)
+    assert [(result["a"], result["b"]) for result in figures["results"]] == evaluated
+    assert set(figures["ratings"]) == set(BOTS)
+    assert sum(rating["elo"] for rating in figures["ratings"].values()) == pytest.approx(
+        0, abs=1e-6
+    )
+    assert figures["failures"] == []
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 7
+    assert (tmp_path / "t.png").stat().st_size > 1000
+    assert command(capsys, line)[1] == out
+    assert len(evaluated) == 3
+
+
+def test_the_command_prints_a_table(capsys):
+    status, out, _ = command(capsys, "heaviest random --seats 3 --deals 10")
+    assert status == 0
+    assert "sin_robo, 3 seats: 10 deals a pairing" in out
+
+
+def test_the_command_ends_with_status_130_and_what_there_is_after_ctrl_c(capsys, monkeypatch):
+    def stopped(a, b, *rest):
+        if b.name == "random":
+            raise KeyboardInterrupt
+        return evaluate(a, b, *rest)
+
+    monkeypatch.setattr(tournament, "evaluate", stopped)
+    status, out, _ = command(capsys, "heaviest lightest random --deals 10 --json")
+    assert status == 130
+    assert len(json.loads(out)["results"]) == 1
+
+
+def test_the_command_names_a_failing_agent_on_one_line_and_ends_with_status_2(capsys, monkeypatch):
+    def failing(a, b, *rest):
+        if b.name == "random":
+            raise AgentError("random: raised")
+        return evaluate(a, b, *rest)
+
+    monkeypatch.setattr(tournament, "evaluate", failing)
+    status, out, err = command(capsys, "heaviest lightest random --deals 10 --json")
+    assert (status, err) == (2, "domino: random: raised\n")
+    figures = json.loads(out)
+    assert len(figures["results"]) == 1
+    assert figures["failures"][0] == {"a": "heaviest", "b": "random", "error": "random: raised"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("heaviest", "tournament: found 1 agent, expected at least two"),
+        ("heaviest random heaviest", "tournament: found the agent heaviest twice, expected it"),
+        ("heaviest radnom", "agent: there is no 'radnom', did you mean random?"),
+        ("heaviest random --deals 0", "deals: found 0, expected 1 to"),
+        ("heaviest random --seed -1", "seed: found -1, expected 0 to"),
+        ("heaviest random --out Makefile", "Makefile: found a file, expected a folder"),
+        ("heaviest random --csv no/t.csv", "no/t.csv: found no folder no, expected it"),
+        ("heaviest random --png no/t.png", "no/t.png: found no folder no, expected it"),
+        ("heaviest random --rules cabr", "preset: there is no 'cabr', did you mean cabra"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_status_2(capsys, monkeypatch, tmp_path, line, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Makefile").touch()
+    status, out, err = command(capsys, line)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"domino: {message}")
+    assert err.count("\n") == 1
