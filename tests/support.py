@@ -1,4 +1,4 @@
-"""Helpers of the engine's tests: random rules, and a game of the engine beside the reference's.
+"""Helpers of the tests: random rules, a game beside the reference's, random play, plain agents.
 
 What is expected never comes from the project's own code: tile numbers, action numbers and texts
 are worked out here again from RULES.md 1 and the action table.
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from oracle import FIELDS, MAIN_NAMES, PRESETS, Oracle, Tile, resolve, text_of, tile_of, whole_set
 
-from domino_env import engine, observation
+from agents.base import Agent
+from domino_env import Game, engine, observation
 from domino_env.rules import Rules
 
 NUMBER: dict[Tile, int] = {tile: number for number, tile in enumerate(whole_set(9))}
@@ -181,3 +182,32 @@ def redacted(games: np.recarray, seat: int) -> np.recarray:
     copy = games.copy()
     observation.redact_each(copy, np.array([seat]))
     return copy
+
+
+def played(game: Game, seed: int, moves: int = 10**9) -> Game:
+    """The game after so many random moves."""
+    rng = random.Random(seed)
+    while not game.over and moves > 0:
+        game.play(rng.choice(game.legal_actions()))
+        moves -= 1
+    return game
+
+
+class Lowest(Agent):
+    """Plays the legal action of the lowest number."""
+
+    name = "lowest"
+    uses = frozenset()
+
+    def act(self, view):
+        return view.mask.argmax(axis=1)
+
+
+class Highest(Agent):
+    """Plays the legal action of the highest number."""
+
+    name = "highest"
+    uses = frozenset()
+
+    def act(self, view):
+        return view.mask.shape[1] - 1 - view.mask[:, ::-1].argmax(axis=1)

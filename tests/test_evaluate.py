@@ -7,31 +7,12 @@ import statistics
 
 import numpy as np
 import pytest
+from support import Highest, Lowest
 
-from agents import Agent, AgentError, load
+from agents import AgentError, load
 from agents.evaluate import evaluate, mean_interval, play_games, results_table
 from domino_env.game import Game
 from domino_env.rules import Rules
-
-
-class Lowest(Agent):
-    """Plays the legal action of the lowest number."""
-
-    name = "lowest"
-    uses = frozenset()
-
-    def act(self, view):
-        return view.mask.argmax(axis=1)
-
-
-class Highest(Agent):
-    """Plays the legal action of the highest number."""
-
-    name = "highest"
-    uses = frozenset()
-
-    def act(self, view):
-        return view.mask.shape[1] - 1 - view.mask[:, ::-1].argmax(axis=1)
 
 
 def by_hand(rules, seed, lowest_seats):

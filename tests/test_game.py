@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracle import Oracle
-from support import random_rules
+from support import played, random_rules
 
 from domino_env import engine
 from domino_env.deal import new_game, set_deal
@@ -26,15 +26,6 @@ HANDS, STOCK = ["2-2 1-0", "2-1 0-0"], "1-1 2-0"
 def small(**fields) -> Game:
     """The little game above, perhaps under other rules."""
     return Game.deal(SMALL, HANDS, STOCK, **fields)
-
-
-def played(game: Game, seed: int, moves: int = 10**9) -> Game:
-    """The game after so many random moves."""
-    rng = random.Random(seed)
-    while not game.over and moves > 0:
-        game.play(rng.choice(game.legal_actions()))
-        moves -= 1
-    return game
 
 
 # ---------------------------------------------------------------- deals and seeds

@@ -91,8 +91,6 @@ def test_all_deals_that_agree_with_what_a_seat_knows_look_the_same_to_it(seed: i
         table = random_position(tiny_rules(rng), rng, 14)
         seat = rng.randrange(table.rules.seats)
         deals = list(agreeing_deals(table.oracle, seat))
-        if len(deals) > 1000:  # the order of what lies in the boneyard is most of it
-            deals = rng.sample(deals, 1000)
         found += check_deals(table, seat, deals)
     assert found > 4, "other deals than the true ones"
 

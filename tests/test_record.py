@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from oracle import Oracle
-from support import random_rules
+from support import played, random_rules
 
 from domino_env.errors import RecordError
 from domino_env.game import Game
@@ -73,15 +73,6 @@ def refusal(record: Any) -> str:
 def all_cases() -> list[dict[str, Any]]:
     """The records of positions.jsonl and random.jsonl."""
     return [r for kind in ("positions", "random") for r in read_records(CASES / f"{kind}.jsonl")]
-
-
-def played(game: Game, seed: int, moves: int = 10**9) -> Game:
-    """The game after so many random moves."""
-    rng = random.Random(seed)
-    while not game.over and moves > 0:
-        game.play(rng.choice(game.legal_actions()))
-        moves -= 1
-    return game
 
 
 # ---------------------------------------------------------------- writing

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from support import Highest, Lowest
 
 from agents import Agent, AgentError, load, tournament
 from agents.cli import main
@@ -28,26 +29,6 @@ BOTS = ("heaviest", "lightest", "random")
 
 def agents(*names):
     return [load(name, 1) for name in names or BOTS]
-
-
-class Lowest(Agent):
-    """Plays the legal action of the lowest number."""
-
-    name = "lowest"
-    uses = frozenset()
-
-    def act(self, view):
-        return view.mask.argmax(axis=1)
-
-
-class Highest(Agent):
-    """Plays the legal action of the highest number."""
-
-    name = "highest"
-    uses = frozenset()
-
-    def act(self, view):
-        return view.mask.shape[1] - 1 - view.mask[:, ::-1].argmax(axis=1)
 
 
 def duel(a, b, *rest):
