@@ -55,6 +55,7 @@ SEARCH = np.dtype(
         ("clipped", "i8"),
         ("most", "i8", 3),  # bounds on the payoff: 1, own, rest
         ("least", "i8", 3),
+        ("pipless", "i8"),  # pips do not count in them, so they hold while tiles are drawn too
         ("nodes", "i8"),  # positions looked at
         ("limit", "i8"),  # of nodes
         ("depth", "i8"),  # level from which on only the first move is looked at
@@ -299,7 +300,7 @@ def enter(s: Record, k: int, goal: int) -> int:
     """Begin with level k: its value if enough is known to tell whether it reaches the goal."""
     s.nodes += 1
     s.at_least[k], s.at_most[k] = -FAR, FAR
-    if k > 0 and drawable(s) == 0:
+    if k > 0 and (int(s.pipless) or drawable(s) == 0):
         s.at_least[k], s.at_most[k] = bound(s, s.least), bound(s, s.most)
         if int(s.at_least[k]) >= goal:
             return int(s.at_least[k])

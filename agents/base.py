@@ -1,12 +1,13 @@
 """What an agent is (`Agent`), what it is shown (`View`), and how one is found by its name (`load`).
 
-Letters: `B` positions, `P` seats, `A` actions, `D` observation length, `H` rows of history.
+`B` positions, `P` seats, `T` tiles, `A` actions, `D` observation length, `H` rows of history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy, deepcopy
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -25,8 +26,10 @@ from domino_env.observation import (
     redact_each,
 )
 from domino_env.rules import Rules
+from domino_env.saved import copied
 
-PARTS = frozenset({"observation", "history", "games"})  # parts of a view that cost time to make
+# Parts of a view that cost time to make. `belief` costs far more, so it has to be named in `uses`.
+PARTS = frozenset({"observation", "history", "games"})
 
 
 class AgentError(ValueError):
@@ -46,6 +49,7 @@ class View:
     mask: np.ndarray  # int8 [B, A], the legal actions
     history: np.ndarray | None  # uint8 [B, H, 4]
     games: np.recarray | None  # [B] of GAME, redacted for the seats to move
+    belief: np.ndarray | None = None  # float32 [B, P + 1, T], where each tile lies (worlds.py)
 
     @classmethod
     def of(
@@ -57,15 +61,15 @@ class View:
     ) -> Self:
         """The view of `games` [B], which are left as they are, with the parts named in `uses`.
 
-        Every part is made from the redacted records, so none can show more than they do. The
-        observation is that of `observation_layout(rules, observe_as)`.
+        Every part is made from the redacted records, so none can show more than they do. P of the
+        observation and the belief is the seats, or `observe_as` (`observation_layout`).
         """
-        seen = games.view(np.recarray).copy()
+        seen = copied(games).view(np.recarray)
         B, seat = len(seen), seen["seat"].astype(np.int64)
         redact_each(seen, seat)
         mask = np.zeros((B, rules.actions), np.int8)
         mask_each(seen, mask)
-        observation = history = None
+        observation = history = belief = None
         if "observation" in uses:
             size = layout_size(observation_layout(rules, observe_as))
             observation = np.zeros((B, size), np.uint8)
@@ -73,21 +77,25 @@ class View:
         if "history" in uses:
             history = np.zeros((B, history_length(rules), 4), np.uint8)
             history_each(seen, seat, history)
-        return cls(rules, seat, observation, mask, history, seen if "games" in uses else None)
+        if "belief" in uses:
+            from domino_env import worlds  # it takes its time, and few want it
+
+            belief = np.zeros((B, places_of(rules, observe_as) + 1, rules.tiles), np.float32)
+            if B > 0:
+                belief[:] = worlds.belief(seen, seat, observe_as)
+        shown = seen if "games" in uses else None
+        return cls(rules, seat, observation, mask, history, shown, belief)
 
     def __len__(self) -> int:
         return len(self.mask)
 
     def rows(self, rows: np.ndarray) -> Self:
         """The view of some of its positions: `rows`, integers or bools."""
-        return type(self)(
-            self.rules,
-            self.seat[rows],
-            None if self.observation is None else self.observation[rows],
-            self.mask[rows],
-            None if self.history is None else self.history[rows],
-            None if self.games is None else self.games[rows].view(np.recarray),
-        )
+        parts: dict[str, Any] = {}
+        for field in fields(self):
+            part = getattr(self, field.name)
+            parts[field.name] = part[rows] if isinstance(part, np.ndarray) else part
+        return type(self)(**parts)
 
 
 class Agent:
@@ -100,7 +108,7 @@ class Agent:
     name: str = "agent"
     uses: frozenset[str] = PARTS
     observe_as: int | None = None  # of the observation that it wants, as in `observation_layout`
-    deals_at_once: int = 4096  # evaluation plays that many together; a slow agent wants fewer
+    deals_at_once: int = 2048  # evaluation plays that many together; a slow agent wants fewer
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed(seed)
@@ -111,6 +119,15 @@ class Agent:
             self.random = np.random.default_rng(seed)
         except (TypeError, ValueError):
             raise AgentError(f"seed: found {seed!r}, expected an integer of at least 0") from None
+
+    def copy(self) -> Self:
+        """The same agent with a random state of its own, to play in another thread.
+
+        All else is shared: an agent that writes to anything while it plays gives its copy another.
+        """
+        new = copy(self)
+        new.random = deepcopy(self.random)
+        return new
 
     def check(self, rules: Rules) -> None:
         """Raise `AgentError` if the agent cannot play by these rules; a bot plays all."""

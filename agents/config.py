@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
 import msgspec
 import yaml
@@ -32,8 +32,8 @@ class Configuration(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def rules(self) -> dict[str, Any]:
-        """A preset and fields that override it."""
+    def rules(self) -> dict[str, Any] | list[dict[str, Any]]:
+        """A preset and fields that override it, or a list of such."""
         ...
 
 
@@ -73,10 +73,12 @@ def read_config(path: Path, kind: type[C], changes: Sequence[str] = ()) -> C:
 
 _IN_WORDS = {
     "`int`": "an integer",
+    "`int | null`": "an integer or null",
     "`float`": "a number",
     "`bool`": "true or false",
     "`array`": "a list",
     "`object`": "a preset and fields",
+    "`object | array`": "a preset and fields, or a list of such",
     "`str` matching regex '^(cpu|cuda)$'": "cpu or cuda",
 }
 
@@ -108,10 +110,13 @@ def checked(found: dict[str, Any], kind: type[C], where: str) -> C:
         text, _, place = str(error).partition(" - at ")
         name = re.findall(r"\w+", place.partition("$.")[2])[0]
         expected = text.partition(", got ")[0].replace("E", "e", 1)
+        if expected.startswith("Invalid enum value"):
+            expected = f"expected one of {', '.join(get_args(get_type_hints(kind)[name]))}"
         for kind_name, words in _IN_WORDS.items():
             expected = expected.replace(kind_name, words)
         raise ConfigError(f"{where}: {name}: found {found[name]!r}, {expected}") from None
-    Rules.from_dict(config.rules)
+    for rules in config.rules if isinstance(config.rules, list) else [config.rules]:
+        Rules.from_dict(rules)
     return config
 
 
@@ -160,7 +165,7 @@ def _rules_in(found: dict[str, Any], kind: type[Configuration]) -> dict[str, Any
     """The rules of a configuration that is not checked yet."""
     rules = found.get("rules", kind.__dataclass_fields__["rules"].default_factory())
     if not isinstance(rules, dict):
-        raise ConfigError(f"rules: found {rules!r}, expected a preset and fields")
+        raise ConfigError(f"rules: found {rules!r}, expected one preset and fields to change")
     return rules
 
 

@@ -1,316 +1,158 @@
 """Duplicate play: every deal is played once for each place that A can take.
 
 Dominoes is mostly luck, and both agents get the same luck here. The unit of statistics is the
-deal: the mean over its games, whose spread gives the interval.
+deal: the mean over its games, whose spread gives the interval (docs/evaluation.md).
 
-Letters: `B` games, `P` seats, `R` rotations (places that A can take).
+Letters: `R` rotations (places that A can take), `P` seats.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from agents.base import Agent, AgentError, View
-from domino_env.game import Game
+from agents.base import Agent
+from agents.games import GameFile, play_games, records
+from agents.result import SEED_STEP, Budget, Result, Tally, check_count, places
 from domino_env.rules import Rules
-from domino_env.vector import DominoVec
 
+T = TypeVar("T")
 MAX_SEED = 2**31 - 1
-SEED_STEP = 2**32  # deal i is that of the game with seed SEED_STEP * seed + i: no two seeds share
-
-
-@dataclass(frozen=True)
-class Result:
-    """What came out of A's games against B. Rewards are A's, and those of one game."""
-
-    a: str
-    b: str
-    rules: Rules
-    seed: int
-    mean: float  # reward
-    ci95: float  # half width of the 95% interval of the mean; nan for a single deal
-    deals: int
-    games: int
-    wins: float  # share of A's games with positive reward
-    draws: float  # zero
-    losses: float  # negative
-    points: float  # mean of what A's reward would be under `reward: points`
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures for JSON; the interval of a single deal is None."""
-        ci95 = None if np.isnan(self.ci95) else self.ci95
-        return {**vars(self), "rules": self.rules.to_dict(), "ci95": ci95}
-
-    def interval(self) -> str:
-        """The mean with its interval, as text: `+0.194 ± 0.019`."""
-        half = "?" if np.isnan(self.ci95) else f"{self.ci95:.3f}"  # one deal has no spread
-        return f"{self.mean:+.3f} ± {half}"
+MAX_THREADS = 1024
 
 
 def evaluate(
     a: Agent,
     b: Agent,
     rules: Rules,
-    deals: int,
+    deals: int | None,
     seed: int = 0,
     progress: Callable[[Result], None] | None = None,
+    *,
+    until: float | None = None,
+    until_clear: int | None = None,
+    threads: int | None = None,
+    save: GameFile | None = None,
 ) -> Result:
     """Play `a` against `b` on `deals` deals (of a match: seeds, and so all its deals).
 
     Deal i is that of the game with seed `2**32 * seed + i`. It is played with A in each seat in
-    turn and B in all others, with teams by A's pair in either place. Both agents are seeded anew
-    from `seed`, so the same call gives the same result. `progress` gets the result so far now and
-    then. Ctrl-C gives the result so far, with fewer `deals`, if there is one.
+    turn and B in all others, with teams by A's pair in either place. Copies of both agents play,
+    seeded from `seed`, on `threads` threads (None: as many as there are cores for this process):
+    the same call gives the same result, on any number of them.
+
+    `deals` is the most where `until` or `until_clear` is given, and may be None then. `until` ends
+    it as soon as the interval's half width is at most that. `until_clear` is a number of deals:
+    after that many, twice, four times as many, it ends if the interval does not hold 0.
+
+    `progress` gets the result so far now and then, `save` a record of every game. Ctrl-C gives the
+    result so far (`interrupted`), if there is one.
     Raises `AgentError` for an agent that does not fit the rules or gives no legal move.
     """
-    _check_count("deals", deals, 1, SEED_STEP)
-    _check_count("seed", seed, 0, MAX_SEED)
+    budget = Budget(deals, until, until_clear)
+    check_count("seed", seed, 0, MAX_SEED)
+    threads = check_count("threads", cores() if threads is None else threads, 1, MAX_THREADS)
     for agent in (a, b):
         agent.check(rules)
     tally = Tally(a.name, b.name, rules, seed)
-    at_once = min(a.deals_at_once, b.deals_at_once)
+    match = _Match(a, b, rules, seed, save is not None)
+    done: tuple[Result, int] | None = None  # with the size of the file: set at once, for Ctrl-C
     try:
-        for chunk, first in enumerate(range(0, deals, at_once)):
-            count = min(at_once, deals - first)
-            tally.add(*_play_rotations(a, b, rules, (seed, chunk), first, count))
-            if progress is not None:
-                progress(tally.result())
+        with closing(in_order(match.play, match.jobs(budget.most), threads, match.stop)) as played:
+            while chunk := list(islice(played, len(places(rules)))):
+                before = tally.deals
+                tally.add(np.array([p.rewards for p in chunk]), np.array([p.points for p in chunk]))
+                lines = (p.lines for p in chunk)
+                done = tally.result(), 0 if save is None else save.write(zip(*lines, strict=True))
+                if progress is not None:
+                    progress(done[0])
+                if budget.is_spent(before, done[0]):
+                    break
     except KeyboardInterrupt:
-        if not tally.rewards:
+        if done is None:
             raise
+        if save is not None:
+            save.cut(done[1])
+        return replace(done[0], interrupted=True)
     return tally.result()
 
 
-def _check_count(name: str, value: int, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name}: found {value!r}, expected an integer of at least {low}")
-    if not low <= value <= high:
-        raise ValueError(f"{name}: found {value}, expected {low} to {high}")
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def places(rules: Rules) -> np.ndarray:
-    """The places that A can take, bool [R, P]: each seat, or either pair."""
-    if rules.teams:
-        return np.array([[True, False, True, False], [False, True, False, True]])
-    return np.eye(rules.seats, dtype=bool)
+# ---------------------------------------------------------------- games in threads
 
 
-def _play_rotations(
-    a: Agent, b: Agent, rules: Rules, seed: tuple[int, int], first: int, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """A's rewards and points, float64 [R, count] each, in the deals from `first` on."""
-    rewards, points = [], []
-    for rotation, is_a in enumerate(places(rules)):
-        for which, agent in enumerate((a, b)):
-            agent.seed((*seed, rotation, which))
-        seats = [a if own else b for own in is_a]
-        played = play_games(rules, seats, SEED_STEP * seed[0] + first, count)
-        rewards.append(played.rewards[:, is_a].mean(axis=1))
-        points.append(played.points[:, is_a].mean(axis=1))
-    return np.array(rewards), np.array(points)
+class _Rotation(NamedTuple):
+    """Some deals with A in one place."""
+
+    rewards: np.ndarray  # float64 [deals], A's
+    points: np.ndarray  # float64 [deals], what they would be under `reward: points`
+    lines: list[str]  # the games as records, if they are wanted
 
 
 @dataclass
-class Tally:
-    """Games of A against B, counted as they come in."""
+class _Match:
+    """Games of A against B, in chunks that do not depend on who plays them, or when."""
 
-    a: str
-    b: str
+    a: Agent
+    b: Agent
     rules: Rules
     seed: int
-    rewards: list[np.ndarray] = field(default_factory=list)  # [R, deals] each
-    points: list[np.ndarray] = field(default_factory=list)
+    with_lines: bool
+    stop: Event = field(default_factory=Event)
 
-    def add(self, rewards: np.ndarray, points: np.ndarray) -> None:
-        """Count A's rewards and points in some deals more, [R, deals]."""
-        self.rewards.append(rewards)
-        self.points.append(points)
+    def jobs(self, deals: int) -> Iterator[tuple[int, int, int, int]]:
+        """Chunk, its first deal, its deals, and rotation; a chunk's rotations one by one."""
+        at_once = min(self.a.deals_at_once, self.b.deals_at_once)
+        for chunk, first in enumerate(range(0, deals, at_once)):
+            for rotation in range(len(places(self.rules))):
+                yield chunk, first, min(at_once, deals - first), rotation
 
-    def result(self) -> Result:
-        """The result so far; there must be one deal at least."""
-        rewards = np.concatenate(self.rewards, axis=1)
-        mean, ci95 = mean_interval(rewards.mean(axis=0))
-        return Result(
-            self.a,
-            self.b,
-            self.rules,
-            self.seed,
-            mean=mean,
-            ci95=ci95,
-            deals=rewards.shape[1],
-            games=rewards.size,
-            wins=float((rewards > 0).mean()),
-            draws=float((rewards == 0).mean()),
-            losses=float((rewards < 0).mean()),
-            points=float(np.concatenate(self.points, axis=1).mean(axis=0).mean()),
+    def play(self, chunk: int, first: int, count: int, rotation: int) -> _Rotation:
+        """Play the games of a job with copies of the agents: each thread has its own."""
+        a, b = self.a.copy(), self.b.copy()
+        for which, agent in enumerate((a, b)):
+            agent.seed((self.seed, chunk, rotation, which))
+        is_a = places(self.rules)[rotation]
+        seats, seed = [a if own else b for own in is_a], SEED_STEP * self.seed + first
+        played = play_games(self.rules, seats, seed, count, self.stop)
+        return _Rotation(
+            played.rewards[:, is_a].mean(axis=1),
+            played.points[:, is_a].mean(axis=1),
+            records(self.rules, seats, seed, played) if self.with_lines else [""] * count,
         )
 
 
-def mean_interval(values: np.ndarray) -> tuple[float, float]:
-    """The mean of independent values and the half width of its 95% interval (normal).
+def in_order(
+    function: Callable[..., T], jobs: Iterable[tuple[Any, ...]], threads: int, stop: Event
+) -> Generator[T]:
+    """`function(*job)` of each job, in their order, worked out by threads a little ahead.
 
-    The half width is 1.96 standard errors, nan for a single value.
+    The first error in that order is raised. When no more are asked for, `stop` is set.
     """
-    if len(values) < 2:
-        return float(values.mean()), float("nan")
-    return float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
-
-
-# ---------------------------------------------------------------- games in batch
-
-
-@dataclass(frozen=True)
-class Played:
-    """Games that were played to their ends."""
-
-    rewards: np.ndarray  # float64 [B, P], the sum over the episode
-    points: np.ndarray  # float64 [B, P], what it would be under `reward: points`
-    actions: list[np.ndarray]  # int8 [B] a step, what the agents chose; any number once it is over
-
-
-def play_games(rules: Rules, seats: Sequence[Agent], seed: int, games: int) -> Played:
-    """Play `games` games to their ends with an agent in each seat; game i has seed `seed + i`.
-
-    An agent in several seats is asked for all of them together. Moves that are the only legal one
-    are made without asking. Raises `AgentError`, with the position, for what is no legal move.
-    """
-    with_points = rules.replace(reward="points")
-    vec = DominoVec(games, rules, seed=seed, autoreset=False, observation=False)
-    # Stepped beside it for the points: the games keep their reward, as a seat is shown what it is.
-    points = DominoVec(games, with_points, seed=seed, autoreset=False, observation=False)
-    batch, scored = vec.reset(), points.reset()
-    chosen: list[np.ndarray] = []
-    owner = np.array([id(agent) for agent in seats])
-    while not batch.done.all():
-        actions = np.zeros(games, np.int64)
-        asked = np.where(batch.done, 0, owner[batch.seat])
-        for agent in {id(agent): agent for agent in seats}.values():
-            rows = np.flatnonzero(asked == id(agent))
-            if len(rows) > 0:
-                view = agent.view(rules, vec.games[rows])
-                actions[rows] = ask(agent, view, _Position(rules, seed, rows, chosen))
-        vec.step(actions, out=batch)
-        points.step(actions, out=scored)
-        chosen.append(actions.astype(np.int8))
-    return Played(batch.final_reward.astype(float), scored.final_reward.astype(float), chosen)
-
-
-@dataclass(frozen=True)
-class _Position:
-    """Tells the position of a row of a view as a record, by playing its game again."""
-
-    rules: Rules
-    seed: int
-    rows: np.ndarray  # [.] the game of each row
-    chosen: list[np.ndarray]  # as in `Played.actions`, so far
-
-    def __call__(self, row: int) -> str:
-        game = int(self.rows[row])
-        reached = played_again(self.rules, self.seed + game, self.chosen, game)
-        reached.given = True  # a deal that nobody has moved in is part of the position too
-        return json.dumps(reached.to_record())
-
-
-def played_again(rules: Rules, seed: int, actions: Sequence[np.ndarray], row: int) -> Game:
-    """The game of a row of `play_games` as a `Game`; `actions` are `Played.actions`, or the first.
-
-    It stands where the next choice is to be made, or at its end.
-    """
-    game = _without_forced(Game(rules, seed=seed), asked=False)
-    for step in actions:
-        if game.over:
-            break
-        game.play(int(step[row]))
-        game = _without_forced(game, asked=True)
-    return game
-
-
-def _without_forced(game: Game, asked: bool) -> Game:
-    """Make the moves that are the only legal one, as `forced="skip"` does."""
-    while not game.over and len(game.legal_actions()) == 1:
-        after = game.copy()
-        after.play(after.legal_actions()[0])
-        if after.over and not asked:
-            break
-        game = after
-    return game
-
-
-# ---------------------------------------------------------------- asking an agent
-
-
-def ask(agent: Agent, view: View, position: Callable[[int], str]) -> np.ndarray:
-    """What the agent plays in each position, int64 [B], all legal.
-
-    `position` tells a row of the view as a record, for the message of the `AgentError` that is
-    raised where the agent raises, or gives no legal move.
-    """
-    try:
-        given = agent.act(view)
-    except Exception as error:
-        row = _failing_row(agent, view)
-        found = " ".join(f"{type(error).__name__}: {error}".split())
-        raise AgentError(f"{agent.name}: raised {found}; position: {position(row)}") from error
-    actions = np.asarray(given)
-    B, A = view.mask.shape
-    if actions.dtype.kind not in "iu" or actions.shape != (B,):
-        raise AgentError(
-            f"{agent.name}: gave {actions.dtype} of shape {actions.shape}, expected integers of "
-            f"shape ({B},); first position: {position(0)}"
-        )
-    actions = actions.astype(np.int64)
-    legal = (actions >= 0) & (actions < A)
-    legal &= view.mask[np.arange(B), np.where(legal, actions, 0)] != 0
-    if not legal.all():
-        row = int(np.argmin(legal))
-        expected = ", ".join(map(str, np.flatnonzero(view.mask[row])))
-        raise AgentError(
-            f"{agent.name}: gave the action {actions[row]}, expected one of {expected}; "
-            f"position: {position(row)}"
-        )
-    return actions
-
-
-def _failing_row(agent: Agent, view: View) -> int:
-    """A row in which the agent raises by itself, by halving; the last if it needs several."""
-    rows = np.arange(len(view))
-    while len(rows) > 1:
-        half = rows[: len(rows) // 2]
+    with ThreadPoolExecutor(threads, "domino") as pool:
+        waiting: deque[Future[T]] = deque()
         try:
-            agent.act(view.rows(half))
-        except Exception:
-            rows = half
-        else:
-            rows = rows[len(half) :]
-    return int(rows[0])
-
-
-# ---------------------------------------------------------------- results as a table
-
-
-def results_table(results: Sequence[Result]) -> Table:
-    """Results of one agent against others on the same rules, a row each."""
-    rules = results[0].rules
-    fields = {name: value for name, value in rules.given.items() if name not in ("seats", "teams")}
-    game = f"{rules.preset}, {'pairs' if rules.teams else f'{rules.seats} seats'}"
-    game += "".join(f", {name}={value}" for name, value in fields.items())
-    table = Table(title=f"{results[0].a} in {game}", caption=_CAPTION, box=SIMPLE_HEAD)
-    table.title_justify = table.caption_justify = "left"
-    table.add_column("against", overflow="fold")
-    for heading in ("reward a game", "points", "won %", "drawn %", "lost %", "deals"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for result in results:
-        shares = (f"{100 * share:.1f}" for share in (result.wins, result.draws, result.losses))
-        points, deals = f"{result.points:+.2f}", f"{result.deals:,}"
-        table.add_row(result.b, result.interval(), points, *shares, deals)
-    return table
-
-
-_CAPTION = "duplicate deals; ± is the 95% interval, from the spread over deals"
+            for job in jobs:
+                waiting.append(pool.submit(function, *job))
+                if len(waiting) == 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -12,6 +12,7 @@ Letters: `I` information sets, `S` sequences, `Z` finished rounds, `P` seats.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from domino_env.compiled import jit
 from domino_env.rules import Rules
 
 BATCH = 8192  # positions that an agent is shown at once
+SOLVING = Lock()  # threads that want the same strategy wait for the one that makes it
 
 
 # ---------------------------------------------------------------- strategies, compiled
@@ -279,17 +281,18 @@ class Cfr(Agent):
             raise AgentError(f"{self.name}: {error}") from None
 
     def solve(self, rules: Rules, progress: Progress | None = None) -> None:
-        """Make the strategy for a game, unless it is there."""
-        if rules in self._solved:
-            return
-        self.check(rules)
-        solver = CfrPlus(small_game(rules))
-        step = max(1, self.iterations // 100)
-        while solver.iterations < self.iterations:
-            solver.run(min(step, self.iterations - solver.iterations))
-            if progress is not None:
-                progress(solver.iterations, self.iterations)
-        self._solved[rules] = solver.game, solver.strategy
+        """Make the strategy for a game, unless it is there; copies of the agent share it."""
+        with SOLVING:
+            if rules in self._solved:
+                return
+            self.check(rules)
+            solver = CfrPlus(small_game(rules))
+            step = max(1, self.iterations // 100)
+            while solver.iterations < self.iterations:
+                solver.run(min(step, self.iterations - solver.iterations))
+                if progress is not None:
+                    progress(solver.iterations, self.iterations)
+            self._solved[rules] = solver.game, solver.strategy
 
     def policy(self, view: View) -> np.ndarray:
         """The average strategy, float32 [B, A]."""

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from agents.base import Agent
-from agents.evaluate import ask
+from agents.games import ask
 from domino_env.game import Game
 from domino_env.render import table_text
 from domino_env.rules import Rules

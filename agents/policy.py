@@ -1,4 +1,4 @@
-"""Networks, and trained policies as agents: `Network`, `save_policy`, `load_policy`.
+"""Trained policies as agents: `PolicyAgent`, `save_policy`, `load_policy`.
 
 A policy is one file, `policy.safetensors`: the tensors of the network, and as metadata the rules
 it was trained by and its shape. Nothing is ever unpickled.
@@ -8,98 +8,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from itertools import pairwise
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import torch
-from msgspec import Meta
 from safetensors import safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
 from agents.base import Agent, AgentError, View
-from domino_env.observation import layout_size, observation_layout
+from agents.network import Inputs, Network, Shape
 from domino_env.rules import Rules
 
-Width = Annotated[int, Meta(ge=1, le=2**16)]
-NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
-
 POLICY_FILE = "policy.safetensors"
-FORMAT = "domino-policy-1"
-
-# What one unit of a part of the observation is divided by; the parts that are not here are flags.
-UNITS = {
-    "hand_size": 8.0,
-    "stock": 16.0,
-    "draws": 8.0,
-    "passes": 8.0,
-    "score": 64.0,
-    "aside": 16.0,
-    "match": 64.0,
-    "rules": 16.0,
-}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a network must know to be built."""
-
-    rules: dict[str, Any]  # Rules.to_dict()
-    hidden: Annotated[list[Width], Meta(max_length=64)]  # widths of the hidden layers
-    observe_as: int | None = None
-    temperature: NotNegative = 0.0  # of the moves that the agent draws; 0 takes the likeliest
-
-
-class Network(nn.Module):
-    """Observation to logits of all actions and the value of the seat to move."""
-
-    scale: Tensor
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.shape = shape
-        rules = Rules.from_dict(shape.rules)
-        layout = observation_layout(rules, shape.observe_as)
-        scale = torch.ones(layout_size(layout))
-        for name, unit in UNITS.items():
-            scale[layout[name][0]] = 1 / unit
-        self.register_buffer("scale", scale, persistent=False)
-        sizes = [len(scale), *shape.hidden]
-        layers: list[nn.Module] = []
-        for fan_in, width in pairwise(sizes):
-            layers += [nn.Linear(fan_in, width), nn.ReLU()]
-        self.body = nn.Sequential(*layers)
-        self.actor = nn.Linear(sizes[-1], rules.actions)
-        self.critic = nn.Linear(sizes[-1], 1)
-        for layer in self.modules():
-            if isinstance(layer, nn.Linear):
-                nn.init.orthogonal_(layer.weight, 2**0.5)
-                nn.init.zeros_(layer.bias)
-        nn.init.orthogonal_(self.actor.weight, 0.01)  # begin with nearly uniform play
-        nn.init.orthogonal_(self.critic.weight, 1.0)
-
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [B, A] and values [B] of observations uint8 [B, D]."""
-        observation = observation.to(self.scale.device).to(self.scale.dtype)
-        hidden = self.body(observation * self.scale)
-        return self.actor(hidden), self.critic(hidden).squeeze(-1)
+FORMAT = "domino-policy-2"
 
 
 class PolicyAgent(Agent):
     """A trained network as an agent; it plays by the rules of its observation's shape."""
 
-    uses = frozenset({"observation"})
-
     def __init__(self, network: Network, name: str, seed: int | None, device: str = "cpu") -> None:
         super().__init__(seed)
         self.name = name
         self.network = network.to(device_of(device)).eval()
+        self.uses = frozenset(network.shape.parts) - {"state"}
         self.observe_as = network.shape.observe_as
-        self.rules = Rules.from_dict(network.shape.rules)
+        self.trained_for = [Rules.from_dict(rules) for rules in network.shape.rules]
 
     def check(self, rules: Rules) -> None:
         """Raise `AgentError` unless seats, set and sides are those the policy was trained for."""
@@ -107,16 +43,21 @@ class PolicyAgent(Agent):
         if places and rules.seats > places:
             raise AgentError(f"{self.name}: found {rules.seats} seats, trained for {places}")
         for name in ("set", "seats", "teams"):
-            found, expected = getattr(rules, name), getattr(self.rules, name)
-            if found != expected and not (name != "set" and places):
+            found = getattr(rules, name)
+            trained = sorted({getattr(games, name) for games in self.trained_for})
+            if found not in trained and not (name != "set" and places):
+                expected = " or ".join(map(str, trained))
                 raise AgentError(f"{self.name}: found {name} {found}, trained for {expected}")
 
     def policy(self, view: View) -> np.ndarray:
         """The probabilities that `act` draws from, float32 [B, A]."""
-        if view.observation is None:
-            raise AgentError(f"{self.name}: found a view without observation, expected one")
+        parts = {name: getattr(view, name) for name in self.uses}
+        for name, part in parts.items():
+            if part is None:
+                raise AgentError(f"{self.name}: found a view without {name}, expected one")
         with torch.inference_mode():
-            logits = self.network(torch.from_numpy(view.observation))[0].double().cpu().numpy()
+            inputs = Inputs(**{name: torch.from_numpy(part) for name, part in parts.items()})
+            logits = self.network.logits(inputs).double().cpu().numpy()
         logits = np.where(view.mask > 0, logits, -np.inf)
         if self.network.shape.temperature == 0:
             chosen = np.zeros(logits.shape, np.float32)
@@ -187,8 +128,8 @@ def load_policy(folder: str | Path, seed: int | None = None, device: str = "cpu"
 
 
 def policy_rules(folder: str | Path) -> Rules:
-    """The rules that the policy in `folder` was trained by."""
-    return Rules.from_dict(_read(folder)[0].rules)
+    """The rules that the policy in `folder` was trained by, the first of several."""
+    return Rules.from_dict(_read(folder)[0].rules[0])
 
 
 def _read(folder: str | Path) -> tuple[Shape, dict[str, Tensor]]:

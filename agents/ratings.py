@@ -1,6 +1,6 @@
 """Ratings of agents, fitted to all results of a tournament at once.
 
-Letters: `N` agents, `K` pairings.
+Letters: `N` agents, `K` pairings, `G` blocks of deals (`agents.result.BLOCKS`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.evaluate import Result
+from agents.result import BLOCKS, Result, equal_share
 
 ELO = 400 / math.log(10)  # points of Elo that e times the odds are worth
 
@@ -20,7 +20,11 @@ class Rating(NamedTuple):
     """Strength on the Elo scale; the mean over the agents that have one is 0."""
 
     elo: float
-    ci95: float  # half width of the 95% interval
+    ci95: float  # half width of the 95% interval; nan with a single deal
+
+    def text(self) -> str:
+        """The rating with its interval: `+123 ± 8`."""
+        return f"{self.elo:+.0f} ± {'?' if math.isnan(self.ci95) else f'{self.ci95:.0f}'}"
 
 
 def ratings(agents: Sequence[str], results: Iterable[Result]) -> dict[str, Rating | None]:
@@ -30,73 +34,71 @@ def ratings(agents: Sequence[str], results: Iterable[Result]) -> dict[str, Ratin
     wins are the difference in strength, plus, with more than two sides, the log odds among equals
     (Luce's choice of a winner, or, where a match has losers, of a loser). A draw is worth what an
     equal gets, half a win for two sides. Each pairing gets one drawn game more, so that an agent
-    that never lost has a rating too. Intervals are those of the luck in the deals, by the Hessian,
-    with two games for each deal. By itself a pairing on duplicate deals is worth more than that,
-    but an agent meets the same deals in all its pairings: between the bots, over 50 to 100 seeds,
-    these intervals hold their agent's mean 94 to 99 times in 100.
-    If failures split the agents, those outside the largest group have no rating.
+    that never lost has a rating too. If failures split the agents, those outside the largest group
+    have no rating.
+
+    Intervals are those of the luck in the deals. Games are not independent: a deal is played in
+    every place, and in all pairings. So the spread is that of whole blocks of deals, the same in
+    all pairings (the sandwich covariance of clusters: Liang and Zeger, Biometrika 73, 1986).
     """
     results = list(results)
     group = _largest_group(agents, results)
     fitted: dict[str, Rating | None] = {}
     if len(group) > 1:
-        strength, covariance = fit(*_scores(group, results), len(group))
-        half = 1.96 * np.sqrt(np.diag(covariance))
+        strength, half = _strengths(group, [result for result in results if result.a in group])
         for k in np.argsort(-strength.round(9), kind="stable"):
             fitted[group[k]] = Rating(float(ELO * strength[k]), float(ELO * half[k]))
     return fitted | {name: None for name in agents if name not in fitted}
 
 
-def fit(
-    a: np.ndarray, b: np.ndarray, share: np.ndarray, games: np.ndarray, offset: float, agents: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Strengths [N] (log odds, mean 0) and their covariance [N, N], by Newton's method.
+def _strengths(group: list[str], results: list[Result]) -> tuple[np.ndarray, np.ndarray]:
+    """Strengths [N] and the half widths of their 95% intervals [N], in log odds."""
+    equal = equal_share(results[0].rules)
+    differs = np.zeros((len(results), len(group)))
+    for k, result in enumerate(results):
+        differs[k, group.index(result.a)], differs[k, group.index(result.b)] = 1, -1
+    won, games = (np.array(list(map(count, results))) for count in (_won, _games))  # [K, G]
+    share = (won.sum(1) + equal) / (games.sum(1) + 1)
+    strength, chance, inverse = fit(differs, share, games.sum(1) + 1, math.log(equal / (1 - equal)))
+    left = differs.T @ (won - games * chance[:, None])  # what the strengths leave in each block
+    used = int((games.sum(0) > 0).sum())
+    if used < 2:
+        return strength, np.full(len(group), math.nan)
+    spread = left @ left.T * used / (used - 1) + differs.T @ differs * equal * (1 - equal)
+    quantile = 1.96 + 2.37 / (used - 1)  # of Student's t, nearly
+    return strength, quantile * np.sqrt(np.diag(inverse @ spread @ inverse))
 
-    `a`, `b` int64 [K] are agents, who must all be linked by pairings; `share` float64 [K] is what A
-    won of `games` [K] independent games, `offset` the log odds of a win among equals.
+
+def fit(
+    differs: np.ndarray, share: np.ndarray, games: np.ndarray, offset: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Strengths [N] (log odds, mean 0) by Newton's method, chances [K], inverse Hessian [N, N].
+
+    `differs` [K, N] is 1 for A and -1 for B of a pairing, and links all agents; `share` [K] is what
+    A won of `games` [K], `offset` the log odds of a win among equals.
     """
-    differs = np.zeros((len(a), agents))
-    differs[np.arange(len(a)), a] = 1
-    differs[np.arange(len(b)), b] = -1
-    strength = np.zeros(agents)
+    strength = np.zeros(differs.shape[1])
     for _ in range(100):
         chance = 1 / (1 + np.exp(-(differs @ strength + offset)))
         hessian = differs.T * (games * chance * (1 - chance)) @ differs
-        covariance = np.linalg.pinv(hessian, hermitian=True)  # the mean of all stays 0
-        step = covariance @ (differs.T @ (games * (share - chance)))
+        inverse = np.linalg.pinv(hessian, hermitian=True)  # the mean of all stays 0
+        step = inverse @ (differs.T @ (games * (share - chance)))
         strength += step * min(1, 1 / max(np.abs(step).max(), 1e-300))  # at most e times the odds
         if np.abs(step).max() < 1e-10:
             break
-    return strength, covariance
+    return strength, chance, inverse
 
 
-def _scores(
-    group: list[str], results: list[Result]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-    """The results as `fit` takes them."""
-    place = {name: k for k, name in enumerate(group)}
-    results = [result for result in results if {result.a, result.b} <= set(group)]
-    rules = results[0].rules
-    sides = 2 if rules.teams else rules.seats
-    has_losers = rules.score == "loser" and rules.episode == "match"
-    equal = 1 - 1 / sides if has_losers else 1 / sides
-    share = np.array([_share(result, sides, equal) for result in results])
-    games = np.array([2.0 * result.deals for result in results])
-    return (
-        np.array([place[result.a] for result in results]),
-        np.array([place[result.b] for result in results]),
-        (share * games + equal) / (games + 1),
-        games + 1,
-        math.log(equal / (1 - equal)),
-    )
+def _won(result: Result) -> np.ndarray:
+    """The games that A won in each block, float64 [G]."""
+    blocks = np.array(result.blocks) / result.rules.sides
+    return np.pad(blocks, (0, BLOCKS - len(blocks)))
 
 
-def _share(result: Result, sides: int, equal: float) -> float:
-    """What A won of its games: under `reward: win` a tie of some sides is a share of a win."""
-    if result.rules.reward != "win":
-        return result.wins + result.draws * equal
-    # From a loss to a win the reward grows by sides / (sides - 1).
-    return min(max(equal + result.mean * (sides - 1) / sides, 0), 1)
+def _games(result: Result) -> np.ndarray:
+    """The games in each block, float64 [G]."""
+    deals = (result.deals - np.arange(BLOCKS) + BLOCKS - 1) // BLOCKS
+    return deals * (result.games / result.deals)
 
 
 def _largest_group(agents: Sequence[str], results: list[Result]) -> list[str]:

@@ -3,6 +3,7 @@
     config.yaml                       the configuration as resolved
     metrics.jsonl                     one line an update
     events.out.tfevents.*             the same for TensorBoard
+    curves.png                        the same as a picture, renewed once a minute and at the end
     policy.safetensors                the trained agent so far: `load("runs/NAME/")`
     checkpoint/state.safetensors      all that is needed to go on exactly
     checkpoint/previous.safetensors   the one before it
@@ -12,31 +13,25 @@ Nothing is ever unpickled. A save is atomic: a new file first, then in the place
 
 from __future__ import annotations
 
-import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
-import torch
 import yaml
-from msgspec import Meta
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from safetensors.torch import save
-from torch import Tensor
 from torch.utils.tensorboard import SummaryWriter
 
-from agents.policy import check_tensors, read_tensors, save_policy, write_file
+from agents.checkpoint import PREVIOUS_FILE, STATE_FILE, checkpoint_of
+from agents.curves import draw_curves
+from agents.policy import save_policy, write_file
 
 if TYPE_CHECKING:
     from agents.ppo import Config, Learner
 
 CONFIG_FILE, METRICS_FILE, CHECKPOINT = "config.yaml", "metrics.jsonl", "checkpoint"
-STATE_FILE, PREVIOUS_FILE = "state.safetensors", "previous.safetensors"
-FORMAT = "domino-run-1"
+DRAW_EVERY = 60.0  # seconds at least between two pictures of the curves
 
 
 class RunError(ValueError):
@@ -55,6 +50,7 @@ class Run:
         if not resume:
             self.write_config(config)
         self.board: SummaryWriter | None = None
+        self.drawn = time.monotonic()
 
     def write_config(self, config: Config) -> None:
         """Write config.yaml, which `--resume` reads."""
@@ -75,36 +71,23 @@ class Run:
         for name, figure in figures.items():
             self.board.add_scalar(name, figure, decisions)
 
-    def save(self, learner: Learner) -> None:
-        """Write the policy and a checkpoint; the one before it is kept beside."""
+    def save(self, learner: Learner, games: list[bytes]) -> None:
+        """Write the policy and a checkpoint; the one before it is kept beside.
+
+        `games` are those of `gathered_games`.
+        """
         save_policy(self.folder, learner.played)
-        metadata = {"format": FORMAT, "state": msgspec.json.encode(numbers_of(learner)).decode()}
-        content = save(tensors_of(learner), metadata)
+        content = checkpoint_of(learner, games)
         write_file(self.checkpoint / STATE_FILE, content, self.checkpoint / PREVIOUS_FILE)
         if self.board is not None:
             self.board.flush()
+        if time.monotonic() - self.drawn > DRAW_EVERY:
+            self.draw()
 
-    def restore(self, learner: Learner) -> None:
-        """Put a new learner into the state of the checkpoint, or of the one before it.
-
-        A run that was ended before its first checkpoint begins anew. `RunError` if there are
-        checkpoints and none can be used.
-        """
-        paths = [self.checkpoint / name for name in (STATE_FILE, PREVIOUS_FILE)]
-        present = [path for path in paths if path.exists()]
-        faults = []
-        for path in present:
-            try:
-                put_state(learner, *read_checkpoint(path))
-                break
-            except ValueError as error:
-                faults.append(f"{path}: {error}")
-        if faults and len(faults) == len(present):
-            raise RunError("; ".join(faults))
-        for fault in faults:
-            print(f"{fault}; going on from the checkpoint before it", file=sys.stderr)
-        self.forget_after(learner.updates)
-        self.write_config(learner.config)
+    def draw(self) -> None:
+        """Draw the learning curves."""
+        draw_curves(self.folder, self.folder / METRICS_FILE)
+        self.drawn = time.monotonic()
 
     def forget_after(self, update: int) -> None:
         """Drop the metrics of updates that will be made again, and lines that were cut off."""
@@ -126,89 +109,15 @@ def _update_of(line: bytes) -> float:
         return float("inf")
 
 
-# ---------------------------------------------------------------- checkpoints
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The part of a learner's state that is not tensors."""
-
-    updates: Annotated[int, Meta(ge=0, le=2**62)]
-    decisions: Annotated[int, Meta(ge=0, le=2**62)]
-    seconds: Annotated[float, Meta(ge=0)]
-    random: dict[str, Any]  # of NumPy's generator, its 128-bit integers as text
-
-
-def numbers_of(learner: Learner) -> Numbers:
-    """The numbers of a learner's state."""
-    state = learner.random.bit_generator.state
-    words = {**state, "state": {name: str(word) for name, word in state["state"].items()}}
-    return Numbers(learner.updates, learner.decisions, learner.seconds, words)
-
-
-def _generator_of(words: dict[str, Any]) -> np.random.Generator:
-    random = np.random.default_rng()
-    try:
-        state = {name: int(word) for name, word in words["state"].items()}
-        random.bit_generator.state = {**words, "state": state}
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ValueError(f"random state: cannot be used ({error})") from None
-    return random
-
-
-def tensors_of(learner: Learner) -> dict[str, Tensor]:
-    """The tensors of a learner's state, by name; the games are the bytes of `DominoVec.save`."""
-    tensors = {f"network.{k}": v for k, v in learner.network.state_dict().items()}
-    tensors |= {f"played.{k}": v for k, v in learner.played.state_dict().items()}
-    for k, parameter in enumerate(learner.parameters):
-        for name, value in learner.optimiser.state[parameter].items():
-            tensors[f"optimiser.{k}.{name}"] = value
-    tensors["games"] = torch.frombuffer(bytearray(learner.vec.save()), dtype=torch.uint8)
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-
-def read_checkpoint(path: Path) -> tuple[Numbers, dict[str, Tensor]]:
-    """The numbers and tensors of a checkpoint file; `ValueError` if it is not whole."""
-    metadata, tensors = read_tensors(path, FORMAT)
-    try:
-        return msgspec.json.decode(metadata.get("state", ""), type=Numbers), tensors
-    except RecursionError:
-        raise ValueError("its numbers cannot be read") from None
-
-
-def put_state(learner: Learner, numbers: Numbers, tensors: dict[str, Tensor]) -> None:
-    """Set the whole state of a new learner; `ValueError`, nothing set, if it does not fit."""
-    expected = tensors_of(learner)
-    for k, parameter in enumerate(learner.parameters if numbers.updates else ()):
-        moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
-        expected |= {f"optimiser.{k}.{name}": like for name, like in moments.items()}
-    check_tensors(tensors, expected)
-    random = _generator_of(numbers.random)
-    learner.vec.load(tensors["games"].numpy().tobytes())
-    learner.random = random
-    for prefix, module in (("network.", learner.network), ("played.", learner.played)):
-        module.load_state_dict(_below(prefix, tensors))
-    for k, parameter in enumerate(learner.parameters):
-        moments = _below(f"optimiser.{k}.", tensors)
-        on_device = {name: value.to(parameter.device) for name, value in moments.items()}
-        learner.optimiser.state[parameter] = on_device
-    learner.updates, learner.decisions = numbers.updates, numbers.decisions
-    learner.seconds = numbers.seconds
-    learner.vec.current(out=learner.storage.batches[0])
-
-
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-
 # ---------------------------------------------------------------- progress
 
 
 class Bar:
     """The progress of a run on stderr: decisions, speed, and the figures that tell how it goes."""
 
-    def __init__(self, total: int, done: int) -> None:
+    def __init__(self, total: int, done: int, shown: bool = True) -> None:
         self.result = ""
+        self.shown = shown
         self.progress = Progress(
             TextColumn("training"),
             BarColumn(bar_width=20),
@@ -216,6 +125,7 @@ class Bar:
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
+            disable=not shown,
         )
         self.task: TaskID = self.progress.add_task("", total=total, completed=done, figures="")
         self.total = total
@@ -229,10 +139,11 @@ class Bar:
 
     def show(self, decisions: int, figures: dict[str, float]) -> None:
         """The figures of an update; the last evaluation stays until the next one."""
-        if "eval/heaviest" in figures:
-            mean, half = figures["eval/heaviest"], figures["eval/heaviest_ci95"]
-            self.result = f"heaviest {mean:+.3f} ± {half:.3f}"
-            if not self.progress.console.is_terminal:  # a log gets lines now and then, not a bar
+        result = next((name for name in figures if f"{name}_ci95" in figures), None)
+        if result is not None:
+            mean, half = figures[result], figures[f"{result}_ci95"]
+            self.result = f"{result.removeprefix('eval/')} {mean:+.3f} ± {half:.3f}"
+            if self.shown and not self.progress.console.is_terminal:  # a log gets lines, not a bar
                 print(f"{decisions:,} of {self.total:,} decisions, {self.result}", flush=True)
         text = (
             f"{figures['charts/SPS'] / 1000:.0f}k/s entropy {figures['losses/entropy']:.2f} "

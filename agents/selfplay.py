@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from agents.network import Inputs
 from domino_env import DominoVec
 from domino_env.compiled import jit
 from domino_env.vector import Batch
+
+Acting = Callable[[Inputs], tuple[Tensor, Tensor]]  # logits [B, A] and values [B]
 
 
 class Workers:
@@ -42,13 +45,24 @@ class Workers:
 
 
 class Storage:
-    """One rollout: K steps of B games, in the order [K, B]; slot K is where the next one begins."""
+    """One rollout: K steps of B games, in the order [K, B]; slot K is where the next one begins.
 
-    def __init__(self, vec: DominoVec, steps: int) -> None:
-        self.steps, self.games = steps, vec.num_games
+    `parts` are those of `Inputs` that the network is shown. `learns` is where the decision is the
+    learner's, and not an opponent's.
+    """
+
+    observation: Tensor  # uint8 [K + 1, B, D]; so with the other parts, where there are any
+
+    def __init__(self, vec: DominoVec, steps: int, parts: Sequence[str] = ("observation",)) -> None:
+        self.steps, self.games, self.parts = steps, vec.num_games, tuple(parts)
         first = vec.new_batch()
         shape = (steps + 1, vec.num_games)
-        self.observation = torch.zeros(*shape, first.observation.shape[1], dtype=torch.uint8)
+        for name in ("observation", "history", "belief", "state"):
+            if name in parts:
+                array = getattr(first, name)
+                setattr(
+                    self, name, torch.from_numpy(np.zeros(shape + array.shape[1:], array.dtype))
+                )
         self.mask = torch.zeros(*shape, first.mask.shape[1], dtype=torch.int8)
         self.seat = torch.zeros(shape, dtype=torch.int8)
         self.reward = torch.zeros(*shape, vec.rules.seats)
@@ -56,12 +70,17 @@ class Storage:
         self.action = torch.zeros(shape, dtype=torch.int64)
         self.log_prob = torch.zeros(shape)
         self.value = torch.zeros(shape)
+        self.learns = torch.ones(shape, dtype=torch.bool)
         self.advantage = torch.zeros(steps, vec.num_games)
         self.batches = [self._batch(vec, k) for k in range(steps + 1)]
 
     def _batch(self, vec: DominoVec, k: int) -> Batch:
-        names = ("observation", "mask", "seat", "reward", "done")
+        names = (*self.parts, "mask", "seat", "reward", "done")
         return vec.new_batch(**{name: getattr(self, name)[k].numpy() for name in names})
+
+    def inputs(self, *where: Any) -> Inputs:
+        """What the network is shown, at an index of [K + 1, B]."""
+        return Inputs(**{name: getattr(self, name)[where] for name in self.parts})
 
     def flat(self, name: str) -> Tensor:
         """A tensor of the K steps as [K*B, ...]."""
@@ -70,36 +89,51 @@ class Storage:
 
     def carry_over(self) -> None:
         """Begin the next rollout where this one ended."""
-        for name in ("observation", "mask", "seat"):
+        for name in (*self.parts, "mask", "seat"):
             getattr(self, name)[0] = getattr(self, name)[self.steps]
+
+
+class Others(Protocol):
+    """Those who play the seats that are not the learner's (`agents.opponents`)."""
+
+    def move(self, vec: DominoVec, storage: Storage, k: int, uniform: np.ndarray) -> None:
+        """Write their actions at step k, and where the learner's decisions are."""
+        ...
 
 
 def collect(
     vec: DominoVec,
     storage: Storage,
-    network: Callable[[Tensor], tuple[Tensor, Tensor]],
-    random: np.random.Generator,
+    network: Acting,
+    uniform: np.ndarray,
     workers: Workers,
+    others: Others | None = None,
 ) -> None:
-    """Play K steps in every game, all seats by `network`, from slot 0 of the storage on."""
+    """Play K steps in every game from slot 0 of the storage on, all seats by `network`.
+
+    `uniform` [K, B] in [0, 1) decides what is drawn. Where there are `others`, they move for their
+    own seats.
+    """
     for k in range(storage.steps + 1):
         last = k == storage.steps
-        uniform = np.zeros(storage.games) if last else random.random(storage.games)
+        luck = np.zeros(storage.games) if last else uniform[k]
 
-        def choose(part: slice, k: int = k, uniform: np.ndarray = uniform) -> None:
+        def choose(part: slice, k: int = k, luck: np.ndarray = luck) -> None:
             with torch.inference_mode():
-                logits, value = network(storage.observation[k, part])
+                logits, value = network(storage.inputs(k, part))
                 storage.value[k, part] = value
                 sample(
                     logits.float().cpu().numpy(),
                     storage.mask[k, part].numpy(),
-                    uniform[part],
+                    luck[part],
                     storage.action[k, part].numpy(),
                     storage.log_prob[k, part].numpy(),
                 )
 
         workers.map(choose, storage.games)
         if not last:
+            if others is not None:
+                others.move(vec, storage, k, luck)
             vec.step(storage.action[k].numpy(), out=storage.batches[k + 1])
 
 

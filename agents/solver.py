@@ -310,6 +310,7 @@ class Solver:
             raise ValueError(f"payoff: found values above {FAR // UNIT}, expected less")
         search.payoff[0], search.clipped = table, self.payoff.clip
         search.most[0], search.least[0] = most, least
+        search.pipless = not (most[1:].any() or least[1:].any())
         search.worth[0] = PIPS
         search.limit, search.depth = limit, UNLIMITED if depth is None else depth
         return search

@@ -9,7 +9,8 @@ Letters: `N` agents.
 
 from __future__ import annotations
 
-import csv
+import contextlib
+import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -19,13 +20,12 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
-import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from agents.base import Agent, AgentError
-from agents.evaluate import Result, evaluate
+from agents.base import Agent, AgentError, import_trained, is_folder
+from agents.evaluate import MAX_SEED, evaluate
+from agents.games import GameFile, check_new
 from agents.ratings import Rating, ratings
+from agents.result import UNKNOWN, Budget, Result, check_count
 from domino_env.rules import Rules
 
 FILE = "tournament.json"
@@ -39,8 +39,9 @@ class Tournament:
 
     agents: list[str]
     rules: Rules
-    deals: int
+    budget: Budget
     seed: int
+    only: list[str] = field(default_factory=list)  # in every pairing is one of these; []: of all
     results: dict[Pairing, Result] = field(default_factory=dict)
     failures: dict[Pairing, str] = field(default_factory=dict)  # messages of `AgentError`
 
@@ -53,7 +54,8 @@ class Tournament:
     def pairings(self) -> list[Pairing]:
         """All pairings that are to be played, in order."""
         every = combinations if self.sides == 2 else permutations
-        return list(every(self.agents, 2))
+        only = set(self.only or self.agents)
+        return [pair for pair in every(self.agents, 2) if only & set(pair)]
 
     @property
     def ended(self) -> bool:
@@ -78,7 +80,7 @@ class Tournament:
         return {
             **self.arguments(),
             "ratings": {
-                name: rating and {"elo": rating.elo, "ci95": rating.ci95}
+                name: rating and {"elo": rating.elo, "ci95": _known(rating.ci95)}
                 for name, rating in self.ratings().items()
             },
             "results": [result.to_dict() for result in self.results.values()],
@@ -90,7 +92,12 @@ class Tournament:
     def arguments(self) -> dict[str, Any]:
         """What was to be played."""
         rules = self.rules.to_dict()
-        return {"agents": self.agents, "rules": rules, "deals": self.deals, "seed": self.seed}
+        about = {"agents": self.agents, "rules": rules, **vars(self.budget), "seed": self.seed}
+        return about | {"only": self.only}
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def _mirror(result: Result) -> Result:
@@ -108,48 +115,60 @@ def _mirror(result: Result) -> Result:
 def play_tournament(
     agents: Sequence[Agent],
     rules: Rules,
-    deals: int,
+    deals: int | None,
     seed: int = 0,
     folder: str | Path | None = None,
     progress: Progress | None = None,
+    *,
+    until: float | None = None,
+    until_clear: int | None = None,
+    threads: int | None = None,
+    save: str | Path | None = None,
+    only: Sequence[str] = (),
 ) -> Tournament:
     """Play every pairing of `agents` by `agents.evaluate.evaluate`, on the deals of `seed`.
 
+    `deals`, `until`, `until_clear` and `threads` are those of `evaluate`, for each pairing. With
+    `only`, names, the pairings are those of these agents, with each other and with the rest.
     With a folder, `tournament.json` in it is written after each pairing; the same call goes on
-    from there, and plays again only what failed. A pairing in which an agent fails is noted in
+    from there, and plays again only what failed. `save` is a file that gets a record of every game
+    of the pairings that were played to their ends. A pairing in which an agent fails is noted in
     `failures`, and the others are played. Ctrl-C ends the tournament (`ended` tells); the pairing
     that is being played is then lost, and those before it are returned.
     Raises `ValueError` for bad numbers, names that are not all different, an agent that does not
-    fit the rules (`AgentError`), and a folder that holds another tournament.
+    fit the rules (`AgentError`), a folder that holds another tournament, one whose agents have
+    been trained further since, and a file that cannot take the games.
     """
-    _check(agents, rules)
+    check_count("seed", seed, 0, MAX_SEED)
+    budget = Budget(deals, until, until_clear)
+    _check(agents, rules, only)
     by_name = {agent.name: agent for agent in agents}
-    played = Tournament(list(by_name), rules, deals, seed)
-    path = None if folder is None else Path(folder) / FILE
-    if path is not None and path.parent.exists() and not path.parent.is_dir():
-        raise ValueError(f"{path.parent}: found a file, expected a folder")
-    if path is not None and path.exists():
-        played.results = _read(path, played)
-    for done, (a, b) in enumerate(played.pairings):
-        if (a, b) in played.results:
-            continue
-        told = _teller(played, done, progress)
-        try:
-            result = evaluate(by_name[a], by_name[b], rules, deals, seed, told)
-        except AgentError as error:
-            played.failures[a, b] = str(error)
-            continue
-        except KeyboardInterrupt:
-            break
-        if result.deals < deals:
-            break
-        played.results[a, b] = result
-        if path is not None:
-            _write(path, played)
+    played = Tournament(list(by_name), rules, budget, seed, list(only))
+    file = _File(folder, played, save)
+    with contextlib.nullcontext() if save is None else GameFile(save, file.saved) as games:
+        file.write(played, games)
+        for done, (a, b) in enumerate(played.pairings):
+            if (a, b) in played.results:
+                continue
+            told = _teller(played, done, progress)
+            how: Any = vars(budget) | {"threads": threads, "save": games}
+            try:
+                result = evaluate(by_name[a], by_name[b], rules, seed=seed, progress=told, **how)
+            except AgentError as error:
+                played.failures[a, b] = str(error)
+                if games is not None:
+                    games.cut()
+                continue
+            except KeyboardInterrupt:
+                break
+            if result.interrupted:
+                break
+            played.results[a, b] = result
+            file.write(played, games)
     return played
 
 
-def _check(agents: Sequence[Agent], rules: Rules) -> None:
+def _check(agents: Sequence[Agent], rules: Rules, only: Sequence[str]) -> None:
     names = [agent.name for agent in agents]
     if len(names) < 2:
         found = f"{len(names)} agent" + ("" if len(names) == 1 else "s")
@@ -157,6 +176,9 @@ def _check(agents: Sequence[Agent], rules: Rules) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"tournament: found the agent {name} twice, expected it once")
+    for name in only:
+        if name not in names:
+            raise ValueError(f"only: found {name}, expected one of {', '.join(names)}")
     for agent in agents:
         agent.check(rules)
 
@@ -173,36 +195,111 @@ def _teller(
 # ---------------------------------------------------------------- the file of a tournament
 
 
+class _File:
+    """The file of a tournament; without a folder, one that is never written."""
+
+    def __init__(self, folder: str | Path | None, played: Tournament, save: Any) -> None:
+        self.path = None if folder is None else Path(folder) / FILE
+        self.about = {**played.arguments(), "save": None if save is None else str(save)}
+        self.about["trained"] = _fingerprints(played.agents)
+        self.saved = 0  # bytes of the file of games
+        if self.path is not None and self.path.parent.exists() and not self.path.parent.is_dir():
+            raise ValueError(f"{self.path.parent}: found a file, expected a folder")
+        if self.path is not None and self.path.exists():
+            played.results = self._read(self.path, played)
+        elif save is not None:
+            check_new(save)
+
+    def _read(self, path: Path, played: Tournament) -> dict[Pairing, Result]:
+        """The results in the file; `ValueError` if it is not whole, or of another tournament."""
+        kept, before = _decoded(path)
+        about = {**before.arguments(), "save": kept.save, "trained": kept.trained}
+        for name, value in self.about.items():
+            if name == "trained" and about[name] != value:
+                changed = [agent for agent in value if kept.trained.get(agent) != value[agent]]
+                raise ValueError(
+                    f"{path}: found results of {', '.join(changed)} before it was trained further, "
+                    "expected another folder"
+                )
+            if about[name] != value:
+                raise ValueError(
+                    f"{path}: found a tournament with {name} {about[name]}, expected {value}"
+                )
+        if not set(before.results) <= set(played.pairings):
+            raise ValueError(f"{path}: found pairings of agents that it does not name")
+        self.saved = kept.saved
+        return before.results
+
+    def write(self, played: Tournament, games: GameFile | None) -> None:
+        """Write the file as a whole or not at all, when the games that it tells of are safe."""
+        if games is not None:
+            games.keep()
+            self.saved = games.kept
+        if self.path is None or not (played.results or games is not None):
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        results = [
+            {**result.to_dict(), "blocks": result.blocks} for result in played.results.values()
+        ]
+        temporary = self.path.with_name(self.path.name + ".new")
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode({**self.about, "saved": self.saved, "results": results}))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path)
+
+
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):
     agents: list[str]
     rules: dict[str, int | bool | str]
-    deals: int
+    deals: int | None
     seed: int
     results: list[dict[str, Any]]
+    until: float | None = None
+    until_clear: int | None = None
+    only: list[str] = []
+    save: str | None = None
+    saved: int = 0
+    trained: dict[str, str] = {}
 
 
-def _read(path: Path, expected: Tournament) -> dict[Pairing, Result]:
-    """The results in the file; `ValueError` if it is not whole, or of another tournament."""
+def read_tournament(folder: str | Path) -> Tournament | None:
+    """The tournament that is kept in a folder, as far as it has come; None if there is none.
+
+    Raises `ValueError` if the file is not whole.
+    """
+    path = Path(folder) / FILE
+    return _decoded(path)[1] if path.exists() else None
+
+
+def _decoded(path: Path) -> tuple[_Kept, Tournament]:
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
         results = [_result_of(figures) for figures in kept.results]
+        budget = Budget(kept.deals, kept.until, kept.until_clear)
+        rules = Rules.of(kept.rules)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: cannot be read as a tournament: {error}") from None
-    for name, value in expected.arguments().items():
-        found = getattr(kept, name)
-        if found != value:
-            raise ValueError(f"{path}: found a tournament with {name} {found}, expected {value}")
     by_pairing = {(result.a, result.b): result for result in results}
-    if not set(by_pairing) <= set(expected.pairings):
-        raise ValueError(f"{path}: found pairings of agents that it does not name")
-    return by_pairing
+    return kept, Tournament(kept.agents, rules, budget, kept.seed, kept.only, by_pairing)
+
+
+def _fingerprints(agents: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of the policy of each agent that is a folder."""
+    found = {}
+    for name in filter(is_folder, agents):
+        file = Path(name) / import_trained("agents.policy", name).POLICY_FILE
+        if file.is_file():
+            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return found
 
 
 _Figures = msgspec.defstruct(
     "_Figures",
     [
-        (name, {"rules": dict[str, int | bool | str], "ci95": float | None}.get(name, kind))
-        for name, kind in get_type_hints(Result).items()
+        (name, {"rules": dict[str, int | bool | str]}.get(name, kind))
+        for name, kind in (get_type_hints(Result) | dict.fromkeys(UNKNOWN, float | None)).items()
+        if name != "interrupted"
     ],
     forbid_unknown_fields=True,
 )
@@ -211,121 +308,5 @@ _Figures = msgspec.defstruct(
 def _result_of(figures: dict[str, Any]) -> Result:
     """What `Result.to_dict` was made from."""
     figures = msgspec.structs.asdict(msgspec.convert(figures, _Figures))
-    ci95 = math.nan if figures["ci95"] is None else figures["ci95"]
-    return Result(**{**figures, "rules": Rules.of(figures["rules"]), "ci95": ci95})
-
-
-def _write(path: Path, played: Tournament) -> None:
-    """Write the file as a whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".new")
-    results = [result.to_dict() for result in played.results.values()]
-    with temporary.open("wb") as file:
-        file.write(msgspec.json.encode({**played.arguments(), "results": results}))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
-# ---------------------------------------------------------------- to read
-
-
-def title_of(played: Tournament) -> str:
-    """The game and the number of deals."""
-    rules = played.rules
-    fields = {name: value for name, value in rules.given.items() if name not in ("seats", "teams")}
-    game = f"{rules.preset}, {'pairs' if rules.teams else f'{rules.seats} seats'}"
-    game += "".join(f", {name}={value}" for name, value in fields.items())
-    return f"{game}: {played.deals:,} deals a pairing"
-
-
-def cross_table(played: Tournament) -> Table:
-    """The ratings, and rewards of the row's agent against the column's, the strongest first."""
-    rated = played.ratings()
-    caption = f"{WHAT}; ± is the 95% interval; Elo of mean 0, by all results"
-    table = Table(title=title_of(played), caption=caption, box=SIMPLE_HEAD)
-    table.title_justify = table.caption_justify = "left"
-    table.add_column("", justify="right")
-    table.add_column("agent", overflow="fold")
-    table.add_column("Elo", justify="right", no_wrap=True)
-    for k in range(len(rated)):
-        table.add_column(str(k + 1), justify="right", no_wrap=True)
-    for k, (name, rating) in enumerate(rated.items()):
-        elo = "?" if rating is None else f"{rating.elo:+.0f}\n±{rating.ci95:.0f}"
-        table.add_row(str(k + 1), name, elo, *(_cell(played, name, other) for other in rated))
-    return table
-
-
-WHAT = "reward a game of the row's agent"
-
-
-def _cell(played: Tournament, a: str, b: str) -> str:
-    result = played.result(a, b)
-    if result is not None:
-        return result.interval().replace(" ± ", "\n±")
-    failed = {(a, b), (b, a) if played.sides == 2 else (a, b)} & set(played.failures)
-    return "failed" if failed else ""
-
-
-def write_csv(played: Tournament, path: str | Path) -> None:
-    """Write a row for each agent against each other: figures of `Result`, and the rating of A."""
-    figures = ("mean", "ci95", "deals", "games", "wins", "draws", "losses", "points")
-    rated = played.ratings()
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["a", "b", *figures, "elo", "elo_ci95"])
-        for a, b in permutations(rated, 2):
-            result = played.result(a, b)
-            if result is not None:
-                row = result.to_dict()
-                rows.writerow([a, b, *(row[name] for name in figures), *(rated[a] or ("", ""))])
-
-
-def write_heat_map(played: Tournament, path: str | Path) -> None:
-    """Write the cross-table as a picture (PNG), red where the row's agent wins, blue where not.
-
-    Raises `ValueError` where matplotlib is missing.
-    """
-    figure_class = import_figure()
-    rated = played.ratings()
-    names, N = list(rated), len(rated)
-    found = [[played.result(a, b) for b in names] for a in names]
-    means = np.array([[math.nan if cell is None else cell.mean for cell in row] for row in found])
-    most = max(float(np.nanmax(np.abs(means), initial=0)), 1e-9)
-    figure = figure_class(figsize=(3.2 + 1.05 * N, 2.2 + 0.75 * N), dpi=120, layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_facecolor("0.88")
-    image = axes.imshow(means, cmap="RdBu_r", vmin=-most, vmax=most, aspect="auto")
-    for row, a in enumerate(names):
-        for column, b in enumerate(names):
-            red, green, blue, _ = image.cmap(image.norm(means[row, column]))
-            dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.55
-            where = {"ha": "center", "va": "center", "color": "white" if dark else "black"}
-            axes.text(column, row, _cell(played, a, b), fontsize=9, **where)
-    axes.set_xticks(range(N), [_short(name) for name in names], rotation=30, ha="right")
-    axes.set_yticks(range(N), [_label(name, rating) for name, rating in rated.items()])
-    axes.set_xlabel("against")
-    axes.set_title(title_of(played), fontsize=11, wrap=True)
-    figure.colorbar(image, label=WHAT)
-    figure.savefig(path, format="png")
-
-
-def import_figure() -> Any:
-    """The figure of matplotlib, which the `train` extra has; `ValueError` where it is missing."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ValueError(
-            "tournament: found no matplotlib, expected it: pip install 'domino-env[train]'"
-        ) from None
-    return Figure
-
-
-def _label(name: str, rating: Rating | None) -> str:
-    return f"{_short(name)}\n" + (
-        "" if rating is None else f"{rating.elo:+.0f} ± {rating.ci95:.0f}"
-    )
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else f"…{name[-23:]}"  # of a folder the end tells most
+    unknown = {name: math.nan for name in UNKNOWN if figures[name] is None}
+    return Result(**{**figures, "rules": Rules.of(figures["rules"]), **unknown})

@@ -13,8 +13,8 @@ import json
 import sys
 from typing import Any
 
-NAMES = ("vector", "environment", "evaluate", "worlds", "train")
-LONG = ("figures", "solver", "exact")
+NAMES = ("vector", "environment", "evaluate", "worlds", "search", "train")
+LONG = ("figures", "solver", "exact", "nashconv", "opponents")
 
 
 def main(words: list[str]) -> int:

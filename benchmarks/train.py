@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
 
@@ -29,51 +29,67 @@ TARGETS = {"of the bare network": 0.6, "x MaskablePPO, bf16": 60.0, "x MaskableP
 
 
 class Profile:
-    """Wall time spent inside functions, by name, while they are watched."""
+    """Wall time spent inside functions, without that in others that are watched too, by label."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._inside: list[float] = []  # of each call under way, the time of watched calls in it
 
     def watch(self, owner: Any, name: str, label: str) -> None:
         """Count the time of `owner.name` under `label` from now on."""
-        function = getattr(owner, name)
+        setattr(owner, name, self._timed(getattr(owner, name), label))
 
+    def watch_each(self, owner: Any, name: str, label: str) -> None:
+        """The same of an iterator: the time that it takes to give each of its items."""
+        iterate = getattr(owner, name)
+
+        def timed(*arguments: Any) -> Iterator[Any]:
+            items = iterate(*arguments)
+            return iter(self._timed(lambda: next(items, None), label), None)
+
+        setattr(owner, name, timed)
+
+    def _timed(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
         def timed(*arguments: Any, **options: Any) -> Any:
             began = time.perf_counter()
+            self._inside.append(0.0)
             try:
                 return function(*arguments, **options)
             finally:
-                self.seconds[label] += time.perf_counter() - began
+                took = time.perf_counter() - began
+                self.seconds[label] += took - self._inside.pop()
+                if self._inside:
+                    self._inside[-1] += took
 
-        setattr(owner, name, timed)
+        return timed
 
 
 def ours(bf16: bool) -> tuple[Learner, Profile]:
     """A learner that has compiled and warmed up, with its parts watched."""
     learner = Learner(Config(rules=RULES, bf16=bf16))
     learner.update()
-    profile = Profile()
-    profile.watch(agents.ppo, "collect", "rollout")
-    profile.watch(learner.vec, "step", "  of it the environment")
-    profile.watch(agents.ppo, "advantages", "advantages")
-    profile.watch(learner, "acting", "copy of the network")
-    profile.watch(learner, "learn", "loss, gradient, optimiser")
-    profile.watch(learner, "average_weights", "average of the weights")
+    profile, (table,) = Profile(), learner.tables
+    profile.watch(table.vec, "step", "environment")
+    profile.watch(learner, "acting", "copy")
+    profile.watch_each(learner, "minibatches", "copy")
+    profile.watch(table.storage, "carry_over", "copy")
+    profile.watch(agents.ppo, "collect", "inference")
+    profile.watch(agents.ppo, "advantages", "advantage")
+    profile.watch(learner, "learn", "update")
+    profile.watch(learner, "average_weights", "update")
     return learner, profile
 
 
 def bare(learner: Learner) -> Callable[[], None]:
     """The forward passes and optimiser steps of one update, on the same data, and nothing else."""
-    config, storage = learner.config, learner.storage
+    config, storage = learner.config, learner.tables[0].storage
     batches = list(learner.minibatches())
 
     def work() -> None:
         acting = learner.acting()
         with torch.inference_mode():
             for k in range(config.steps + 1):
-                learner.workers.map(
-                    lambda part, k=k: acting(storage.observation[k, part]), config.games
-                )
+                learner.workers.map(lambda part, k=k: acting(storage.inputs(k, part)), config.games)
         for mb in batches:
             _step(learner, mb)
 
@@ -85,11 +101,11 @@ def _step(learner: Learner, mb: Minibatch) -> None:
 
     def share(part: slice) -> tuple[torch.Tensor, ...]:
         with torch.autocast("cpu", torch.bfloat16, enabled=learner.config.bf16):
-            logits, value = learner.network(mb.observation[part])
+            logits, value = learner.network(mb.inputs.rows(part))
         loss = logits.float().mean() + value.float().mean()
         return torch.autograd.grad(loss, learner.parameters)
 
-    shares = learner.workers.map(share, len(mb.action), PIECE)
+    shares = learner.workers.map(share, len(mb), PIECE)
     for k, parameter in enumerate(learner.parameters):
         parameter.grad = reduce(torch.add, [grads[k] for grads in shares]) * 0  # stay as it is
     learner.optimiser.step()
@@ -171,21 +187,25 @@ def _speeds(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+PARTS = {
+    "environment": "environment: moves, observations, masks",
+    "copy": "copy: minibatches, the network in bfloat16",
+    "inference": "inference: forward passes, moves drawn",
+    "advantage": "advantage",
+    "update": "update: loss, gradient, optimiser",
+}
+
+
 def _parts(rows: list[dict[str, Any]]) -> Table:
     table = Table(title="Where the time of an update goes")
     table.add_column("part")
     for row in rows:
         table.add_column(row["name"], justify="right")
-    for part in rows[0]["parts"]:
-        table.add_row(part, *(f"{row['parts'][part] / row['seconds']:.1%}" for row in rows))
-    rest = [1 - sum(_whole(row["parts"])) / row["seconds"] for row in rows]
-    table.add_row("the rest: gathering minibatches, figures", *(f"{share:.1%}" for share in rest))
+    for part, text in PARTS.items():
+        table.add_row(text, *(f"{row['parts'][part] / row['seconds']:.1%}" for row in rows))
+    rest = [1 - sum(row["parts"].values()) / row["seconds"] for row in rows]
+    table.add_row("the rest: figures", *(f"{share:.1%}" for share in rest))
     return table
-
-
-def _whole(parts: dict[str, float]) -> list[float]:
-    """The parts that are not inside another one."""
-    return [seconds for name, seconds in parts.items() if not name.startswith(" ")]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python -m benchmarks.worlds
 
 Positions are those of the seat to move in the middle of random play, as that seat knows them. CPU
-time of `sample_worlds` and of `belief`, with all that they prepare for each position.
+time of `sample_worlds` and of `belief`, with all that they prepare for each position. Then the
+steps of `DominoVec` with beliefs and without, over whole games.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from domino_env.worlds import belief, deal_count, sample_worlds
 
 TARGET = 200_000  # worlds a second
 MOVES = (6, 10, 14)  # moves after which positions are taken
+VEC_GAMES, VEC_STEPS = 1024, 20
 GAMES: dict[str, dict[str, Any]] = {
     "sin_robo, 2 seats": {"preset": "sin_robo"},
     "sin_robo, pairs": {"preset": "sin_robo", "seats": 4, "teams": True},
@@ -42,7 +44,8 @@ def worlds(runs: int = 5, positions: int = 64, count: int = 1000) -> list[dict[s
         many = rate(lambda g=games: sample_worlds(g, None, count, 1).size, runs)
         believed = rate(lambda g=games: len(belief(g)), runs)
         deals = float(np.median(deal_count(games)))
-        rows.append({"name": name, "deals": deals, "few": few, "many": many, "belief": believed})
+        row = {"name": name, "deals": deals, "few": few, "many": many, "belief": believed}
+        rows.append(row | step_rates(Rules.from_dict(fields), runs))
     Console().print(_table(rows, count))
     return rows
 
@@ -73,14 +76,40 @@ def rate(call: Callable[[], int], runs: int) -> float:
     return statistics.median(rates)
 
 
+def step_rates(rules: Rules, runs: int) -> dict[str, float]:
+    """Games stepped a second of CPU time: `vec` with beliefs, `times` as many without."""
+    pairs = []
+    for run in range(runs + 1):  # the first compiles
+        slow, quick = (step_rate(rules, run, on) for on in (True, False))
+        pairs.append((slow, quick / slow))
+    vec, times = (statistics.median(values) for values in zip(*pairs[1:], strict=True))
+    return {"vec": vec, "times": times}
+
+
+def step_rate(rules: Rules, seed: int, believe: bool) -> float:
+    """Games stepped a second of CPU time under random play, whose moves are made off the clock."""
+    vec = DominoVec(VEC_GAMES, rules, seed=seed, belief=believe)
+    batch, rng, spent = vec.reset(), np.random.default_rng(seed), 0.0
+    for _ in range(VEC_STEPS):
+        actions = (rng.random(batch.mask.shape) * batch.mask).argmax(axis=1)
+        before = time.process_time()
+        vec.step(actions, out=batch)
+        spent += time.process_time() - before
+    return VEC_GAMES * VEC_STEPS / spent
+
+
 def _table(rows: list[dict[str, Any]], count: int) -> Table:
     table = Table(title=f"Hidden worlds a second and core in mid-game (target {TARGET:,})")
     headings = ("", "deals that agree", "20 a position", f"{count:,} a position", "beliefs")
+    headings += ("DominoVec with them", "x without")
     for heading in headings:
         table.add_column(heading, justify="right" if heading else "left")
     for row in rows:
-        figures = f"{row['deals']:.1e}", *(f"{row[k]:,.0f}" for k in ("few", "many", "belief"))
-        table.add_row(row["name"], *figures)
+        figures = (
+            f"{row['deals']:.1e}",
+            *(f"{row[k]:,.0f}" for k in ("few", "many", "belief", "vec")),
+        )
+        table.add_row(row["name"], *figures, f"{row['times']:.0f}")
     return table
 
 

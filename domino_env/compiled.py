@@ -1,8 +1,8 @@
 """Compiling and caching: `jit`, the few operations that Numba lacks, and where compiled code lives.
 
 Numba's disk cache watches only the file that holds a function, so a change in a callee of
-another module would leave stale code. Here the cache folder is named by a hash of every source
-file that compiled code comes from: any edit starts a fresh folder.
+another module would leave stale code. Here the cache folder is named by a hash of the file and of
+all that it imports: an edit starts fresh folders for what it may have changed, and for no more.
 With `NUMBA_DISABLE_JIT=1` everything runs as plain Python, with the same results.
 """
 
@@ -30,35 +30,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 _settings: Any = config  # its attributes are made at run time
 PLAIN = bool(_settings.DISABLE_JIT)
 SLOW_COMPILE = 3.0  # seconds of compiling after which the user is told
-_IMPORT = re.compile(rb"^from (?:domino_env|agents)\.(\w+) import", re.MULTILINE)
+_IMPORT = re.compile(r"^from (domino_env|agents)\.(\w+) import", re.MULTILINE)
 _HERE = Path(__file__).resolve().parent
 
 
 @functools.cache
-def _source_hash(folder: Path) -> str:
-    """A hash of the sources of this package and of `folder` that compiled code comes from.
-
-    These are the files that name this module, and what they import: constants are compiled in.
-    """
+def _source_hash(file: Path) -> str:
+    """A hash of a source file and all it imports of this project; constants are compiled in."""
     digest = hashlib.sha256(numba.__version__.encode())
-    paths = sorted({*_HERE.glob("*.py"), *folder.glob("*.py")})
-    sources = {path: path.read_bytes() for path in paths}
-    used = {path for path in paths if b"compiled" in sources[path]}
-    before: set[Path] = set()
-    while used != before:
-        before = used
-        names = {name.decode() for path in used for name in _IMPORT.findall(sources[path])}
-        used = used | {path for path in paths if path.stem in names}
-    for path in paths:
-        if path in used:
-            digest.update(path.name.encode() + b"\0" + sources[path])
+    sources: dict[Path, bytes] = {}
+    waiting = [file, Path(__file__).resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path not in sources and path.is_file():
+            sources[path] = path.read_bytes()
+            found = _IMPORT.findall(sources[path].decode())
+            waiting += [_HERE.parent / package / f"{name}.py" for package, name in found]
+    for path in sorted(sources):
+        digest.update(path.name.encode() + b"\0" + sources[path])
     return digest.hexdigest()[:16]
 
 
 @functools.cache
-def _cache_folder(folder: Path) -> str | None:
-    """The writable folder for the compiled code of `folder`; None where there is none."""
-    base = Path(_settings.CACHE_DIR or _user_cache()) / _source_hash(folder)
+def _cache_folder(file: Path) -> str | None:
+    """The writable folder for the compiled code of a source file; None where there is none."""
+    base = Path(_settings.CACHE_DIR or _user_cache()) / _source_hash(file)
     try:
         base.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -89,7 +85,7 @@ def inlined(function: F) -> F:
 
 
 def _compiled(function: F, inline: bool) -> F:
-    folder = None if PLAIN else _cache_folder(Path(function.__code__.co_filename).resolve().parent)
+    folder = None if PLAIN else _cache_folder(Path(function.__code__.co_filename).resolve())
     cache = folder is not None
     compiler: Any = numba.njit(nogil=True, error_model="numpy", cache=cache, forceinline=inline)
     before = _settings.CACHE_DIR
@@ -135,7 +131,11 @@ def _is_ours(event: Any) -> bool:
 
 
 def _say_compiling() -> None:
-    kept = "kept on disk for the next time" if _cache_folder(_HERE) else "no folder to keep it in"
+    kept = (
+        "kept on disk for the next time"
+        if _cache_folder(Path(__file__).resolve())
+        else "no folder to keep it in"
+    )
     print(f"domino: compiling for the first time, up to a minute ({kept})", file=sys.stderr)
 
 

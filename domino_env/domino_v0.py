@@ -33,8 +33,8 @@ over when a hand is empty, or when no tile in any hand fits and nobody can draw 
 ### Arguments
 
 ``` python
-domino_v0.env(rules="cabra", *, forced="step", history=False, observe_as=None, render_mode=None,
-              **fields)
+domino_v0.env(rules="cabra", *, forced="step", history=False, belief=False, observe_as=None,
+              render_mode=None, **fields)
 ```
 
 `rules`: a preset's name, a mapping with a `preset` and fields, or `Rules`.
@@ -47,12 +47,14 @@ an episode in which nobody has been asked anything is not skipped.)
 
 `history`: adds the events of the round to the observation.
 
+`belief`: adds the exact probability of every place of each tile, as the observer knows it.
+
 `observe_as`: 4 gives observations the shape of four seats whatever the rules, absent seats zero.
 
 ### Observation Space
 
-A dictionary of `observation`, `action_mask` and, with `history=True`, `history`. The observer is
-always place 0, then clockwise. `observe` answers for any agent at any time.
+A dictionary of `observation`, `action_mask` and, if they are asked for, `history` and `belief`. The
+observer is always place 0, then clockwise. `observe` answers for any agent at any time.
 
 `observation` is a vector of bytes of these parts (P seats, T tiles, pips 0 to N; larger numbers
 are written as 255). `observation_layout(rules)` returns the slice of each.
@@ -79,6 +81,9 @@ Tile `high-low` has the number `high * (high + 1) / 2 + low`: 0-0 is 0, 1-0 is 1
 `history` is `uint8 [H, 4]`, all that the seat has seen of the round in order, zero-padded: kind (1
 own dealt tile, 2 play, 3 both doubles, 4 draw, 5 pass), seat, tile + 1 (0 unseen), end (1 left, 2
 right).
+
+`belief` is `float32 [P + 1, T]`, exact: row r is the hand of place r, the last one the undrawn
+boneyard. The column of a tile sums to 1; for a tile on the table it is 0 (docs/worlds.md).
 
 `state()` gives the whole game for centralised critics: the hands of all seats, each tile's place
 in the boneyard (1 is drawn next), then the parts from `placed` on, numbered from the seat to move
@@ -166,14 +171,7 @@ from domino_env.observation import (
 )
 from domino_env.rules import Rules, RulesError
 from domino_env.single import ILLEGAL, fast, look_at_game, reset_game, step_game
-from domino_env.state import (
-    NOT_OVER,
-    OUT,
-    TERMINATED,
-    TRUNCATED,
-    UNIT,
-    new_games,
-)
+from domino_env.state import NOT_OVER, OUT, TERMINATED, TRUNCATED, UNIT, new_games
 
 RENDER_MODES = ("human", "ansi", "rgb_array")
 FORCED = ("step", "skip")
@@ -186,6 +184,7 @@ def env(
     *,
     forced: Literal["step", "skip"] = "step",
     history: bool = False,
+    belief: bool = False,
     observe_as: int | None = None,
     render_mode: str | None = None,
     **fields: Any,
@@ -195,6 +194,7 @@ def env(
         rules,
         forced=forced,
         history=history,
+        belief=belief,
         observe_as=observe_as,
         render_mode=render_mode,
         **fields,
@@ -224,6 +224,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         *,
         forced: Literal["step", "skip"] = "step",
         history: bool = False,
+        belief: bool = False,
         observe_as: int | None = None,
         render_mode: str | None = None,
         **fields: Any,
@@ -231,7 +232,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         super().__init__()
         self.rules = Rules.of(rules, **fields)
         self.forced = _choice("forced", forced, FORCED)
-        self.history = bool(history)
+        self.history, self.belief = bool(history), bool(belief)
         self.places = places_of(self.rules, observe_as)
         self.render_mode = _choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.viewer: int | None = None
@@ -261,6 +262,8 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         }
         if self.history:
             parts["history"] = spaces.Box(0, 255, (history_length(self.rules), 4), np.uint8)
+        if self.belief:
+            parts["belief"] = spaces.Box(0, 1, (self.places + 1, self.rules.tiles), np.float32)
         return spaces.Dict(parts)
 
     def _bind(self) -> None:
@@ -398,7 +401,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
     # ------------------------------------------------------------ what there is to see
 
     def observe(self, agent: str) -> Observation:
-        """What an agent may know now: `observation`, `action_mask`[, `history`], all new arrays."""
+        """What an agent may know now, as in its space; all new arrays."""
         seat = self._seat_of.get(agent, -1)
         if seat == self._seat >= 0:
             observed = {"observation": self._observation.copy(), "action_mask": self._mask.copy()}
@@ -412,6 +415,10 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
             rows = np.empty((1, history_length(self.rules), 4), np.uint8)
             history_each(self._fast, np.array([seat]), rows)
             observed["history"] = rows[0]
+        if self.belief:
+            from domino_env.worlds import belief
+
+            observed["belief"] = belief(self._fast, seat, self.places)[0]
         return observed
 
     def _check_observer(self, agent: Any) -> None:

@@ -12,11 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from domino_env.compiled import jit
-from domino_env.engine import (
-    begin,
-    is_legal,
-    move,
-)
+from domino_env.engine import begin, is_legal, move
 from domino_env.rules import Rules
 from domino_env.state import (
     GAME,
@@ -32,11 +28,20 @@ from domino_env.state import (
 
 # Another layout of the record has another first line.
 _HEADER = b"domino games %08x\n" % zlib.crc32(repr(GAME.descr).encode())
+_BYTES = np.dtype((np.void, GAME.itemsize))  # a record as NumPy copies it fast
 _CHECKSUM = 4  # bytes at the end, CRC-32 of all before
 _MANY = 1 << 30  # of points and moves: adding to less does not overflow
 # What a round played again does not tell; `_is_loose_sound` looks at these.
 _LOOSE = {"random", "scores", "aside", "earned", "moves", "round_number", "opened", "over"}
 _LOOSE |= {"next_leader", "asked"}
+
+
+def copied(games: np.ndarray) -> np.ndarray:
+    """A copy of records, GAME [B], as a plain array.
+
+    NumPy copies records field by field: 260 nanoseconds each, and 20 for their bytes.
+    """
+    return games.view(_BYTES, np.ndarray).copy().view(GAME)
 
 
 def pack(games: np.ndarray, arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -11,17 +11,9 @@ from typing import cast
 import numpy as np
 
 from domino_env.compiled import PLAIN, jit
-from domino_env.engine import (
-    advance,
-    is_legal,
-    reset,
-    skip_forced,
-)
+from domino_env.engine import advance, is_legal, reset, skip_forced
 from domino_env.observation import mask, observe
-from domino_env.state import (
-    GAME,
-    NOT_OVER,
-)
+from domino_env.state import GAME, NOT_OVER
 
 ILLEGAL = -1  # what `step_game` returns instead of a status
 

@@ -19,9 +19,7 @@ from gymnasium.error import ResetNeeded
 from domino_env.domino_v0 import Observation, raw_env
 from domino_env.errors import shown
 from domino_env.rules import Rules, RulesError
-from domino_env.state import (
-    UNIT,
-)
+from domino_env.state import UNIT
 
 Opponent = Callable[[Observation, np.random.Generator], Any]
 MOST_DEALS = 1000  # how many deals without a move of the learner are passed over in a row
@@ -58,6 +56,7 @@ class SoloEnv(gymnasium.Env[Observation, Any]):
         seat: int | None = None,
         forced: Literal["step", "skip"] = "step",
         history: bool = False,
+        belief: bool = False,
         observe_as: int | None = None,
         render_mode: str | None = None,
         **fields: Any,
@@ -66,6 +65,7 @@ class SoloEnv(gymnasium.Env[Observation, Any]):
             rules,
             forced=forced,
             history=history,
+            belief=belief,
             observe_as=observe_as,
             render_mode=render_mode,
             **fields,

@@ -5,7 +5,7 @@
     while True:
         batch = vec.step(choose(batch.observation, batch.mask))
 
-Shapes: `B` games, `P` seats, `A` actions, `D` observation length, `H` rows of history.
+Shapes: `B` games, `P` seats, `T` tiles, `A` actions, `D` observation length, `H` rows of history.
 """
 
 from __future__ import annotations
@@ -21,12 +21,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from domino_env.compiled import jit
-from domino_env.engine import (
-    advance,
-    is_legal,
-    reset,
-    skip_forced,
-)
+from domino_env.engine import advance, is_legal, reset, skip_forced
 from domino_env.errors import IllegalMove
 from domino_env.observation import (
     history,
@@ -41,9 +36,7 @@ from domino_env.observation import (
 )
 from domino_env.rules import Rules
 from domino_env.saved import pack, unpack
-from domino_env.scoring import (
-    side_count,
-)
+from domino_env.scoring import side_count
 from domino_env.state import (
     GAME,
     NOT_OVER,
@@ -77,6 +70,7 @@ class Batch:
     final_length: np.ndarray  # int32 [B], its moves, forced ones too
     history: np.ndarray  # uint8 [B, H, 4]
     state: np.ndarray  # uint8 [B, S], numbered from the seat to move
+    belief: np.ndarray  # float32 [B, P + 1, T], P as in the observation; finished rows have it too
 
 
 BATCH_FIELDS = tuple(field.name for field in fields(Batch))
@@ -91,10 +85,11 @@ class DominoVec:
     Game i of a batch with seed s is the game of seed s + i. With `forced="skip"` the environment
     makes every move that is the only legal one; `"step"` asks for each. With `autoreset` a game
     that ends is dealt anew in the same step; without, a finished row is stepped with any action
-    and stays as it is. `threads` share the rows between them, which pays
-    from about 16,000 games: waking a thread takes as long as a thousand moves. `observation=False`
-    leaves the observation out; `history` and `state` add theirs; `observe_as` is that of
-    `observation_layout`. `rules` is a name, a mapping or `Rules`; `fields` override it.
+    and stays as it is. `threads` share the rows between them, which pays from about 16,000 games:
+    waking a thread takes as long as a thousand moves. `observation=False` leaves the observation
+    out; `history`, `state` and `belief` (that of worlds.py, many times the work of a step) add
+    theirs; `observe_as` is that of `observation_layout`. `rules` is a name, a mapping or `Rules`;
+    `fields` override it.
     """
 
     def __init__(
@@ -109,6 +104,7 @@ class DominoVec:
         observation: bool = True,
         history: bool = False,
         state: bool = False,
+        belief: bool = False,
         observe_as: int | None = None,
         **fields: Any,
     ) -> None:
@@ -118,10 +114,10 @@ class DominoVec:
         if forced not in ("skip", "step"):
             raise ValueError(f"forced: found {forced!r}, expected 'skip' or 'step'")
         self.forced = forced
-        self.autoreset = bool(autoreset)
+        self.autoreset, self._believes = bool(autoreset), bool(belief)
         self.places = places_of(self.rules, observe_as)
         self.layout = observation_layout(self.rules, observe_as)
-        self._shapes = self._batch_shapes(observation, history, state)
+        self._shapes = self._batch_shapes(observation, history, state, belief)
         self._out_arrays: tuple[np.ndarray, ...] = ()  # the last ones that were found good
         self._workers = Workers(self.threads - 1)
         self._hold(new_games(self.rules, self._seeds(seed)))
@@ -137,7 +133,9 @@ class DominoVec:
         # The same memory: Numba needs 4 microseconds to recognise a recarray, 0.3 for this.
         self._rows = games.view(GAME, np.ndarray)
 
-    def _batch_shapes(self, observation: bool, history: bool, state: bool) -> dict[str, Any]:
+    def _batch_shapes(
+        self, observation: bool, history: bool, state: bool, belief: bool
+    ) -> dict[str, Any]:
         B, P, A = self.num_games, self.rules.seats, self.rules.actions
         D = layout_size(self.layout) if observation else 0
         H = history_length(self.rules) if history else 0
@@ -147,14 +145,13 @@ class DominoVec:
             "mask": ((B, A), np.int8),
             "seat": ((B,), np.int8),
             "reward": ((B, P), np.float32),
-            "terminated": ((B,), np.bool_),
-            "truncated": ((B,), np.bool_),
-            "done": ((B,), np.bool_),
+            **dict.fromkeys(("terminated", "truncated", "done"), ((B,), np.bool_)),
             "final_reward": ((B, P), np.float32),
             "final_scores": ((B, P), np.int32),
             "final_length": ((B,), np.int32),
             "history": ((B, H, 4), np.uint8),
             "state": ((B, S), np.uint8),
+            "belief": ((B, self.places + 1 if belief else 0, self.rules.tiles), np.float32),
         }
 
     def _seeds(self, seed: int | None) -> np.ndarray:
@@ -273,7 +270,9 @@ class DominoVec:
             actions = np.zeros(self.num_games, np.int64)
         skip = self.forced == "skip"
         switches = mode, skip, self.autoreset, self.places
-        self._share(run_rows, self._rows, actions, switches, *self._final.values(), *arrays)
+        self._share(run_rows, self._rows, actions, switches, *self._final.values(), *arrays[:-1])
+        if self._believes:
+            self._share(believe_rows, self._rows, self.places, batch.belief)
         return batch
 
     def _share(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -308,6 +307,13 @@ def _positive(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name}: found {value!r}, expected an integer of at least 1")
     return int(value)
+
+
+def believe_rows(lo: int, hi: int, games: np.ndarray, places: int, out: np.ndarray) -> None:
+    """Write the beliefs of the seats to move (in a finished row, that moved last) to out[lo:hi]."""
+    from domino_env.worlds import belief  # it takes its time, and most do without
+
+    out[lo:hi] = belief(games[lo:hi], None, places)
 
 
 # ---------------------------------------------------------------- the compiled loop
@@ -347,7 +353,7 @@ def run_rows(
     out_history: np.ndarray,
     out_state: np.ndarray,
 ) -> None:
-    """Reset, step or look at rows lo to hi, and write the batch (the arrays of `Batch`)."""
+    """Reset, step or look at rows lo to hi, and write the batch, but for its beliefs."""
     mode, skip, autoreset, places = switches
     scratch = games[:1].copy()
     out_reward[lo:hi] = 0

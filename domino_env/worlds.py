@@ -37,23 +37,14 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from domino_env.compiled import jit
+from domino_env.compiled import jit, lowest
 from domino_env.errors import shown
 from domino_env.matching import DONE, NO_ROOM, NO_WORLD, Graph, new_graph, prepare
 from domino_env.observation import redact_each, relative
-from domino_env.scoring import (
-    hand_pips,
-)
+from domino_env.saved import copied
+from domino_env.scoring import hand_pips
 from domino_env.slots import PLAN, Plan, put
-from domino_env.state import (
-    GAME,
-    MAX_SEATS,
-    PLAYING,
-    Record,
-    random_below,
-    random_word,
-    seed_games,
-)
+from domino_env.state import GAME, MAX_SEATS, PLAYING, Record, random_below, random_word, seed_games
 from domino_env.tiles import MAX_TILES
 
 STATES = 4096  # room for states at first; it grows where a position needs more
@@ -130,7 +121,7 @@ def choose_group(source: Record, plan: Plan, layer: int, kind: int) -> int:
 
 @jit
 def sample_each(
-    games: np.recarray,
+    games: np.ndarray,
     seats: np.ndarray,
     begin: int,
     plans: np.recarray,
@@ -176,14 +167,15 @@ def spread(plan: Plan, graph: Graph, chance: np.ndarray) -> None:
                 graph.mass[graph.to[e]] += mass
                 chance[plan.seat[graph.kind[e]], tile] += mass
                 open_slots[plan.seat[graph.kind[e]]] -= mass
-    for k in range(layers, int(plan.tiles)):
-        for p in range(MAX_SEATS + 1):
-            chance[p, plan.order[k]] = max(0.0, open_slots[p] / (int(plan.tiles) - layers))
+    for p in range(MAX_SEATS + 1):
+        share = max(0.0, open_slots[p] / max(1, int(plan.tiles) - layers))
+        for k in range(layers, int(plan.tiles)):
+            chance[p, plan.order[k]] = share
 
 
 @jit
 def believe_each(
-    games: np.recarray,
+    games: np.ndarray,
     seats: np.ndarray,
     begin: int,
     plans: np.recarray,
@@ -194,22 +186,38 @@ def believe_each(
     chance = np.zeros((MAX_SEATS + 1, MAX_TILES))
     for i in range(begin, len(games)):
         g, plan, seat = games[i], plans[0], int(seats[i])
+        out[i] = 0.0
+        if int(g.hands[seat]) | int(g.placed[seat]) == 0:  # nothing has been dealt
+            continue
         how = prepare(g, seat, plan, graph)
         if how != DONE:
             return i, how
         spread(plan, graph, chance)
-        for t in range(int(g.tiles)):
-            if not int(plan.table) >> t & 1:
-                for p in range(int(g.seats)):
-                    held = 1.0 if int(g.hands[p]) >> t & 1 else chance[p, t]
-                    out[i, relative(p, seat, int(g.seats)), t] = held
-                out[i, out.shape[1] - 1, t] = chance[MAX_SEATS, t]
+        put_chances(g, seat, plan, chance, out, i)
     return len(games), DONE
 
 
 @jit
+def put_chances(
+    g: Record, seat: int, plan: Plan, chance: np.ndarray, out: np.ndarray, row: int
+) -> None:
+    """Write to out[row], which is 0, the tiles whose place is certain and those of `spread`."""
+    for p in range(int(g.seats)):
+        place, rest = relative(p, seat, int(g.seats)), int(g.hands[p])
+        while rest != 0:
+            out[row, place, lowest(rest)] = 1.0
+            rest &= rest - 1
+    for k in range(int(plan.tiles)):
+        t = int(plan.order[k])
+        if not int(plan.table) >> t & 1:
+            for p in range(int(g.seats)):
+                out[row, relative(p, seat, int(g.seats)), t] = chance[p, t]
+            out[row, out.shape[1] - 1, t] = chance[MAX_SEATS, t]
+
+
+@jit
 def count_each(
-    games: np.recarray,
+    games: np.ndarray,
     seats: np.ndarray,
     begin: int,
     plans: np.recarray,
@@ -250,7 +258,8 @@ def sample_worlds(
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
         raise ValueError(f"count: found {shown(count)}, expected an integer of at least 0")
     known, who = _known(games, seats)
-    seed_games(known, np.random.default_rng(random).integers(0, 2**64, len(known), np.uint64))
+    seeds = np.random.default_rng(random).integers(0, 2**64, len(known), np.uint64)
+    seed_games(known.view(np.recarray), seeds)
     worlds: Any = np.empty(len(known) * int(count), GAME).view(np.recarray)
     _run(sample_each, known, who, worlds, int(count))
     return worlds.reshape(len(known), int(count))
@@ -266,19 +275,19 @@ def belief(
     `games` and `seats` as for `sample_worlds`, the games all of as many seats and tiles. Rows are
     the hands, the observer's first, then clockwise; the last is the boneyard that is not drawn. The
     column of a tile sums to 1, that of a tile on the table is 0. P is the seats, or `observe_as`,
-    as in the observation: absent seats are 0.
+    as in the observation: absent seats are 0, and so is a game before its first deal.
 
     Raises `ValueError` if a seat cannot be, the games differ, or no deal agrees with a record.
     """
     known, who = _known(games, seats)
-    shapes = np.unique(known[["seats", "tiles"]])
-    if len(shapes) != 1:
-        raise ValueError(f"games: found {len(shapes)} sizes of games, expected games of one size")
-    P, T = shapes[0].tolist()
+    sizes = np.unique(known["tiles"] * np.int64(8) + known["seats"])
+    if len(sizes) != 1:
+        raise ValueError(f"games: found {len(sizes)} sizes of games, expected games of one size")
+    T, P = divmod(int(sizes[0]), 8)
     places = P if observe_as is None else observe_as
     if places not in range(P, MAX_SEATS + 1):
         raise ValueError(f"observe_as: found {shown(places)}, expected {P} to {MAX_SEATS}")
-    out = np.zeros((len(known), places + 1, T), np.float32)
+    out = np.empty((len(known), places + 1, T), np.float32)
     _run(believe_each, known, who, out)
     return out
 
@@ -297,26 +306,27 @@ def deal_count(games: np.ndarray | Seen, seats: np.ndarray | int | None = None) 
 
 def _known(
     games: np.ndarray | Seen, seats: np.ndarray | int | None
-) -> tuple[np.recarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Redacted copies of the games, and the seats as int64 [B]; `ValueError` if they cannot be."""
     if not isinstance(games, np.ndarray) and hasattr(games, "games"):
         return _known(cast(Any, games.games), games.seat if seats is None else seats)
     if not isinstance(games, np.ndarray) or games.dtype != GAME or games.ndim != 1:
         raise ValueError(f"games: found {shown(games)}, expected records [B] of dtype GAME")
-    given = np.asarray(games["seat"] if seats is None else seats)
+    known = copied(games)
+    given = np.asarray(known["seat"] if seats is None else seats)
     if given.dtype.kind not in "iu" or given.shape not in ((), games.shape):
         raise ValueError(f"seats: found {shown(seats)}, expected integers [{len(games)}]")
-    who = np.broadcast_to(given, games.shape).astype(np.int64)
-    for seat, last in zip(who.tolist(), (games["seats"] - 1).tolist(), strict=True):
-        if not 0 <= seat <= last:
-            raise ValueError(f"seats: there is no seat {seat}, expected 0 to {last}")
-    known = games.view(np.recarray).copy()
+    who = np.full(games.shape, given, np.int64)
+    beyond = (who < 0) | (who >= known["seats"])
+    if beyond.any():
+        seat, last = int(who[beyond][0]), int(known["seats"][beyond][0]) - 1
+        raise ValueError(f"seats: there is no seat {seat}, expected 0 to {last}")
     redact_each(known, who)
     return known, who
 
 
 def _run(
-    each: Callable[..., tuple[int, int]], games: np.recarray, seats: np.ndarray, *out: Any
+    each: Callable[..., tuple[int, int]], games: np.ndarray, seats: np.ndarray, *out: Any
 ) -> None:
     """Call a compiled function over all games, with more room from where it had none left."""
     plans = np.zeros(1, PLAN).view(np.recarray)

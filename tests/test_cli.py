@@ -1,5 +1,7 @@
 """The `domino` command: what it prints, its exit status, and one clear line on bad input."""
 
+import contextlib
+import dataclasses
 import io
 import json
 import subprocess
@@ -9,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents import cli
-from agents.cli import main, parse_settings
+from agents import cli, compare
+from agents.cli import main
+from agents.options import parse_settings
 
 COMPILING = "domino: compiling for the first time"  # what a cold cache says on stderr
 CASES = Path(__file__).parent / "cases"
@@ -40,7 +43,10 @@ def test_help_lists_the_subcommands(capsys):
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("evaluate", ["--rules NAME", "--seats N", "--set FIELD=VALUE", "--deals N", "--json"]),
+        (
+            "evaluate",
+            ["--rules NAME", "--seats N", "--set FIELD=VALUE", "--deals N", "--until H", "--json"],
+        ),
         ("play", ["--rules NAME", "--seats N", "--set FIELD=VALUE", "--seat N", "AGENT"]),
         ("replay", ["FILE", "--show"]),
     ],
@@ -72,6 +78,17 @@ def test_each_subcommand_has_help(capsys, command, options):
         ("evaluate heaviest random --seats 5", "seats: 5 is out of range, expected 2 to 4"),
         ("evaluate heaviest random --deals 0", "deals: found 0, expected 1 to"),
         ("evaluate heaviest random --seed -1", "seed: found -1, expected 0 to"),
+        ("evaluate heaviest random --threads 0", "threads: found 0, expected 1 to 1024"),
+        ("evaluate heaviest random --until 0", "until: found 0.0, expected a half width above 0"),
+        ("evaluate heaviest random --until -1", "until: found -1.0, expected a half width above 0"),
+        ("evaluate heaviest random --until nan", "until: found nan, expected a half width above 0"),
+        ("evaluate heaviest random --until-clear 0", "until_clear: found 0, expected 1 to"),
+        ("evaluate heaviest random --until 1 --until-clear 5", "until: found until_clear too"),
+        ("evaluate heaviest random --save no/g.jsonl", "no/g.jsonl: found no folder no, expected"),
+        ("evaluate heaviest random --save Makefile", "Makefile: found a file, expected a new name"),
+        ("tournament heaviest random --threads 0", "threads: found 0, expected 1 to 1024"),
+        ("tournament heaviest random --until 0", "until: found 0.0, expected a half width above"),
+        ("tournament heaviest random --save no/g", "no/g: found no folder no, expected it"),
         ("play heaviest --seat 2", "seat: found 2, expected 0 to 1"),
         ("play nobody", "agent: there is no 'nobody'"),
         ("replay", "Missing from domino replay: FILE"),
@@ -141,15 +158,15 @@ def test_evaluate_prints_a_table_with_a_row_for_each_opponent(capsys):
 
 def test_evaluate_prints_what_there_is_when_it_is_interrupted(capsys, monkeypatch):
     played = []
-    real = cli.evaluate
+    real = compare.evaluate
 
-    def stopped(a, b, rules, deals, seed, progress):
+    def stopped(a, b, rules, **how):
         played.append(b.name)
         if len(played) == 2:
             raise KeyboardInterrupt
-        return real(a, b, rules, deals, seed, progress)
+        return real(a, b, rules, **how)
 
-    monkeypatch.setattr(cli, "evaluate", stopped)
+    monkeypatch.setattr(compare, "evaluate", stopped)
     status, out, _ = run(capsys, "evaluate heaviest random heaviest random --deals 20 --json")
     assert status == 130
     assert [figures["b"] for figures in json.loads(out)] == ["random"]
@@ -157,24 +174,98 @@ def test_evaluate_prints_what_there_is_when_it_is_interrupted(capsys, monkeypatc
 
 
 def test_evaluate_goes_no_further_after_a_pairing_that_was_cut_short(capsys, monkeypatch):
-    real = cli.evaluate
-    monkeypatch.setattr(cli, "evaluate", lambda a, b, rules, deals, *rest: real(a, b, rules, 7))
+    real = compare.evaluate
+
+    def stopped(a, b, rules, **how):
+        return dataclasses.replace(real(a, b, rules, 7), interrupted=True)
+
+    monkeypatch.setattr(compare, "evaluate", stopped)
     status, out, _ = run(capsys, "evaluate heaviest random heaviest --deals 20 --json")
     assert status == 130
     assert [figures["deals"] for figures in json.loads(out)] == [7]
 
 
 def test_the_pairings_before_one_that_fails_are_kept(capsys, monkeypatch):
-    def failing(a, b, *rest):
+    def failing(a, b, *rest, **how):
         if b.name == "random":
             raise ValueError("random: raised")
-        return real(a, b, *rest)
+        return real(a, b, *rest, **how)
 
-    real = cli.evaluate
-    monkeypatch.setattr(cli, "evaluate", failing)
+    real = compare.evaluate
+    monkeypatch.setattr(compare, "evaluate", failing)
     status, out, err = run(capsys, "evaluate heaviest heaviest random --deals 20 --json")
     assert (status, err) == (2, "domino: random: raised\n")
     assert [figures["b"] for figures in json.loads(out)] == ["heaviest"]
+
+
+def test_evaluate_plays_until_the_interval_is_narrow_enough(capsys):
+    status, out, _ = run(capsys, "evaluate heaviest random --until 0.03 --threads 1 --json")
+    assert status == 0
+    figures = json.loads(out)
+    assert 0 < figures["ci95"] <= 0.03
+    assert figures["deals"] % 2048 == 0  # whole parts
+
+
+def test_evaluate_with_all_deals_played_and_no_width_reached_is_no_interruption(capsys):
+    status, out, _ = run(capsys, "evaluate heaviest random --until 0.001 --deals 300 --json")
+    assert (status, json.loads(out)["deals"]) == (0, 300)
+
+
+def test_the_saved_games_of_all_pairings_are_accepted_by_replay(capsys, tmp_path):
+    file = tmp_path / "games.jsonl"
+    assert run(capsys, f"evaluate heaviest random expert --deals 5 --save {file}")[0] == 0
+    status, out, _ = run(capsys, f"replay {file}")
+    assert (status, out.startswith(f"{file}: 20 games, 20 rounds, ")) == (0, True)
+    players = [json.loads(line)["players"] for line in file.read_text().splitlines()]
+    assert players[:2] == [["heaviest", "random"], ["random", "heaviest"]]
+    assert players[-2:] == [["heaviest", "expert"], ["expert", "heaviest"]]
+
+
+def test_the_games_before_a_pairing_that_fails_are_saved(capsys, monkeypatch, tmp_path):
+    def failing(a, b, *rest, save, **how):
+        result = real(a, b, *rest, save=save, **how)
+        if b.name == "random":
+            raise ValueError("random: raised")
+        return result
+
+    real, file = compare.evaluate, tmp_path / "games.jsonl"
+    monkeypatch.setattr(compare, "evaluate", failing)
+    status, _, err = run(capsys, f"evaluate heaviest expert random --deals 4 --save {file}")
+    assert (status, err) == (2, "domino: random: raised\n")
+    players = [set(json.loads(line)["players"]) for line in file.read_text().splitlines()]
+    assert players == 8 * [{"heaviest", "expert"}]
+
+
+def test_a_tournament_takes_the_same_options(capsys, tmp_path):
+    line = "tournament heaviest random --deals 30 --until-clear 5 --threads 1 --json"
+    status, out, _ = run(capsys, f"{line} --save {tmp_path}/g.jsonl --out {tmp_path}/kept")
+    figures = json.loads(out)
+    assert (status, figures["until_clear"], figures["deals"]) == (0, 5, 30)
+    assert figures["results"][0]["deals"] == 30
+    status, out, _ = run(capsys, f"replay {tmp_path}/g.jsonl")
+    assert (status, out.split(", ")[0]) == (0, f"{tmp_path}/g.jsonl: 60 games")
+
+
+def test_the_progress_bar_has_the_running_interval(capsys, monkeypatch):
+    told = []
+
+    @contextlib.contextmanager
+    def bar(title):
+        yield lambda *note: told.append((title, *note))
+
+    monkeypatch.setattr(compare, "progress_bar", bar)
+    _, out, _ = run(capsys, "evaluate heaviest random --deals 3000 --json")
+    figures = json.loads(out)
+    assert [note[:3] for note in told] == [
+        ("heaviest against random", 2048, 3000),
+        ("heaviest against random", 3000, 3000),
+    ]
+    assert told[1][3] == f"{figures['mean']:+.3f} ± {figures['ci95']:.3f}"
+    run(capsys, "evaluate heaviest random --until 0.02")
+    # A half width of 0.022 or so after 2,048 deals: as many more as its square is larger.
+    _, deals, total, note = told[2]
+    half = float(note.split("± ")[1])
+    assert total == pytest.approx(deals * (half / 0.02) ** 2, rel=0.1)
 
 
 @pytest.fixture
@@ -184,7 +275,7 @@ def trained(tmp_path):
     from agents.policy import Network, Shape, save_policy
 
     rules = {"preset": "estandar", "seats": 3}
-    save_policy(tmp_path, Network(Shape(rules, [8])))
+    save_policy(tmp_path, Network(Shape([rules], [8])))
     (tmp_path / "config.yaml").write_text("rules: {preset: estandar, seats: 3}\n")
     return tmp_path
 
@@ -296,7 +387,7 @@ def test_a_person_sees_no_hand_but_the_own_before_the_end(capsys, monkeypatch):
 
 def test_train_gets_its_arguments_as_they_are(monkeypatch):
     got = []
-    monkeypatch.setitem(sys.modules, "agents.ppo", SimpleNamespace(main=got.append))
+    monkeypatch.setitem(sys.modules, "agents.training", SimpleNamespace(main=got.append))
     assert main(["train", "cabra", "--seed", "3", "--help"]) == 0
     assert got == [["cabra", "--seed", "3", "--help"]]
 

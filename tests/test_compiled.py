@@ -87,9 +87,18 @@ def test_an_edit_of_the_tiles_reaches_the_compiled_engine(tmp_path: Path) -> Non
     edited = source.replace("PIPS = LOW + HIGH ", "PIPS = 100 + LOW + HIGH ")
     assert edited != source
     tiles.write_text(edited, encoding="utf-8")
-    assert small(cache, tmp_path)[0] == [111, 26, 4]
+    assert small(cache, tmp_path)[0] == [111, 26, 2]  # lowest and highest know of no tiles
     tiles.write_text(source, encoding="utf-8")
     assert small(cache, tmp_path)[0] == [11, 26, 0]  # the first code is still there
+
+
+def test_an_edit_of_what_the_engine_does_not_import_compiles_nothing_anew(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "domino_env", tmp_path / "domino_env")
+    cache = tmp_path / "cache"
+    assert small(cache, tmp_path)[0] == [11, 26, 4]
+    with (tmp_path / "domino_env" / "vector.py").open("a", encoding="utf-8") as file:
+        file.write("EDITED = True\n")
+    assert small(cache, tmp_path)[0] == [11, 26, 0]
 
 
 def test_without_a_folder_to_write_in_everything_works(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
 from agents import cli
 from agents.config import CONFIGS, ConfigError, config_path, described, read_config, split_options
@@ -33,12 +34,12 @@ def read(tmp_path):
 def test_a_shipped_config_is_valid_and_is_found_by_its_name(path):
     config = read_config(path, Config)
     assert config_path(path.stem) == path
-    assert Rules.from_dict(config.rules).seats in (2, 3, 4)
+    assert config.games_rules[0].seats in (2, 3, 4)
 
 
 def test_the_three_games_are_shipped_as_single_hands_for_two_seats():
     for name in ("cabra", "sin_robo", "estandar"):
-        rules = Rules.from_dict(read_config(config_path(name), Config).rules)
+        (rules,) = read_config(config_path(name), Config).games_rules
         assert (rules.preset, rules.seats, rules.episode) == (name, 2, "round")
 
 
@@ -63,8 +64,18 @@ def test_a_file_gives_every_kind_of_value(read):
         "decisions: 1_000\nlearning_rate: 2e-4\nclip: 0.1\nhidden: [16, 8]\nbf16: false\n"
     )
     assert config.rules == {"preset": "estandar", "seats": 3}
+    assert config.games_rules == [Rules.preset("estandar", seats=3)]
     assert (config.decisions, config.learning_rate, config.clip) == (1000, 0.0002, 0.1)
     assert (config.hidden, config.bf16) == ((16, 8), False)
+
+
+def test_several_games_are_a_list_in_the_file_or_on_the_command_line(read):
+    games = [Rules.preset("cabra"), Rules.preset("sin_robo", seats=4, teams=True)]
+    text = "[{preset: cabra}, {preset: sin_robo, seats: 4, teams: true}]"
+    assert read(f"rules: {text}\nobserve_as: 4").games_rules == games
+    assert read("", "--rules", text, "--observe_as", "4").games_rules == games
+    with pytest.raises(ConfigError, match="expected one preset and fields to change"):
+        read(f"rules: {text}", "--rules.seats", "3")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +89,7 @@ def test_numbers_may_be_written_with_an_exponent(read, text, value):
 
 WRONG = [
     ("gamse: 3", r"there is no field 'gamse', did you mean games\?"),
-    ("qqq: 3", r"there is no field 'qqq', expected one of rules, decisions"),
+    ("qqq: 3", r"there is no field 'qqq', expected one of rules, observe_as, decisions"),
     ("1: 2", "there is no field '1'"),
     ("games: 0", "games: found 0, expected an integer >= 1"),
     ("games: 2.5", r"games: found 2\.5, expected an integer"),
@@ -99,6 +110,17 @@ WRONG = [
     ("hidden: [1000000000]", r"hidden: found \[1000000000\], expected an integer <= 65536"),
     ("rules: cabra", "rules: found 'cabra', expected a preset and fields"),
     ("rules: {1: 2}", "rules: found {1: 2}, expected `str`"),
+    ("rules: 3", "rules: found 3, expected a preset and fields, or a list of such"),
+    ("rules: [cabra]", r"rules: found \['cabra'\], expected a preset and fields"),
+    ("rules: [{preset: cabra}, {seets: 3}]", r"there is no field 'seets', did you mean seats\?"),
+    ("observe_as: two", "observe_as: found 'two', expected an integer or null"),
+    ("observe_as: 5", "observe_as: found 5, expected an integer <= 4"),
+    ("network: lstm", "network: found 'lstm', expected one of mlp, attention"),
+    ("magnet: 3", "magnet: found 3, expected `str`"),
+    ("magnet: moving", "magnet: found 'moving', expected one of none, uniform, periodic"),
+    ("pool: 1.5", r"pool: found 1\.5, expected a number <= 1"),
+    ("bot_names: expert", "bot_names: found 'expert', expected a list"),
+    ("snapshot_every: 0", "snapshot_every: found 0, expected an integer >= 1"),
     ("rules: {seats: 9}", "seats: 9 is out of range, expected 2 to 4"),
     ("rules: {seets: 3}", r"rules: there is no field 'seets', did you mean seats\?"),
     ("rules: {preset: cabre}", r"preset: there is no 'cabre', did you mean cabra\?"),
@@ -241,11 +263,14 @@ def test_bad_input_is_one_line_and_status_2(capsys, tmp_path, monkeypatch, words
 
 
 @pytest.mark.parametrize("error", [MemoryError("8 TiB"), RuntimeError("can't allocate memory")])
-def test_a_rollout_that_is_too_large_for_the_memory_is_one_line(capsys, monkeypatch, error):
+def test_a_rollout_that_is_too_large_for_the_memory_is_one_line(
+    capsys, monkeypatch, tmp_path, error
+):
     def no_room(config):
         raise error
 
-    monkeypatch.setattr("agents.ppo.Learner", no_room)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("agents.training.Learner", no_room)
     status, _, err = trained(capsys, "cabra", "--games", "7", "--steps", "9", "--hidden", "[5]")
     assert status == 2
     expected = "train: found no room for 7 games of 9 steps and layers of (5,), expected fewer"
@@ -265,8 +290,8 @@ def test_defaults_are_within_their_own_bounds(read):
     for field in fields(Config):
         value = getattr(Config(), field.name)
         assert not (isinstance(value, float) and not math.isfinite(value))
-        text = f"{field.name}: {list(value) if isinstance(value, tuple) else value}"
-        assert read(text) == Config()
+        given = list(value) if isinstance(value, tuple) else value
+        assert read(yaml.safe_dump({field.name: given})) == Config()
 
 
 def test_the_folder_of_configs_is_that_of_this_project():

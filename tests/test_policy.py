@@ -14,12 +14,11 @@ from safetensors.torch import load_file, save, save_file
 from agents import cli
 from agents.base import AgentError, View, load
 from agents.evaluate import evaluate
+from agents.network import Mlp, Network, Shape
 from agents.policy import (
     FORMAT,
     POLICY_FILE,
-    Network,
     PolicyAgent,
-    Shape,
     load_policy,
     policy_rules,
     save_policy,
@@ -35,8 +34,9 @@ def network_of(rules: Rules | dict, seed=0, spread=1.0, **shape) -> Network:
     """A small network whose logits differ clearly between actions."""
     given = rules.to_dict() if isinstance(rules, Rules) else rules
     torch.manual_seed(seed)
-    network = Network(Shape(given, **{"hidden": [16], **shape}))
-    torch.nn.init.normal_(network.actor.weight, 0, spread)
+    network = Network(Shape([given], **{"hidden": [16], **shape}))
+    assert isinstance(network.actor, Mlp)
+    torch.nn.init.normal_(network.actor.head.weight, 0, spread)
     return network
 
 
@@ -55,15 +55,15 @@ def view_of(rules: Rules, games=32, moves=5, seed=0, **options) -> View:
 
 def logits_by_hand(network: Network, observation: np.ndarray) -> np.ndarray:
     """The outputs of a network with one hidden layer, in NumPy: parts in units, then two layers."""
-    rules = Rules.from_dict(network.shape.rules)
+    rules = Rules.from_dict(network.shape.rules[0])
     x = observation.astype(float)
     units = {"hand_size": 8, "stock": 16, "draws": 8, "passes": 8, "score": 64}
     units |= {"aside": 16, "match": 64, "rules": 16}
     for name, unit in units.items():
         x[:, observation_layout(rules)[name][0]] /= unit
     weights = {name: tensor.double().numpy() for name, tensor in network.state_dict().items()}
-    h = np.maximum(x @ weights["body.0.weight"].T + weights["body.0.bias"], 0)
-    return h @ weights["actor.weight"].T + weights["actor.bias"]
+    h = np.maximum(x @ weights["actor.body.0.weight"].T + weights["actor.body.0.bias"], 0)
+    return h @ weights["actor.head.weight"].T + weights["actor.head.bias"]
 
 
 # ---------------------------------------------------------------- playing
@@ -226,12 +226,11 @@ def claiming(shape: object, tensors: dict[str, torch.Tensor] | None = None) -> b
 
 def empty_tensors(width: int) -> dict[str, torch.Tensor]:
     """Tensors of huge shapes that need no bytes."""
-    names = ("body.0.weight", "body.0.bias", "actor.weight")
+    names = ("actor.body.0.weight", "actor.body.0.bias", "actor.head.weight")
     return {name: torch.zeros(width, 0) for name in names}
 
 
-GOOD_SHAPE = {"rules": {"preset": "cabra"}, "hidden": [16]}
-DEEP = {"rules": {"preset": "cabra"}, "hidden": [16], "x": []}
+GOOD_SHAPE = {"rules": [{"preset": "cabra"}], "hidden": [16]}
 HOSTILE = {
     "nothing": b"",
     "garbage": bytes(range(256)) * 40,
@@ -244,9 +243,18 @@ HOSTILE = {
     "another format": save({}, {"format": "x" * 10**5}),
     "no shape": save({}, {"format": FORMAT}),
     "a shape that is no JSON": save({}, {"format": FORMAT, "shape": "{"}),
-    "a deep shape": save({}, {"format": FORMAT, "shape": '{"rules":{"a":' + "[" * 10**5}),
+    "a deep shape": save({}, {"format": FORMAT, "shape": '{"rules":[{"a":' + "[" * 10**5}),
     "a field too few": claiming({"hidden": [16]}),
-    "unknown rules": claiming(GOOD_SHAPE | {"rules": {"preset": "cabra", "seets": 3}}),
+    "no rules": claiming(GOOD_SHAPE | {"rules": []}),
+    "rules of the format before": claiming(GOOD_SHAPE | {"rules": {"preset": "cabra"}}),
+    "an unknown network": claiming(GOOD_SHAPE | {"network": "lstm"}),
+    "another network": claiming(GOOD_SHAPE | {"network": "attention"}),
+    "attention without a width": claiming(GOOD_SHAPE | {"network": "attention", "hidden": []}),
+    "wide attention that is not there": claiming(
+        GOOD_SHAPE | {"network": "attention", "hidden": [65536] * 64, "history": True}
+    ),
+    "a part that its tensors do not take": claiming(GOOD_SHAPE | {"belief": True}),
+    "unknown rules": claiming(GOOD_SHAPE | {"rules": [{"preset": "cabra", "seets": 3}]}),
     "other widths": claiming(GOOD_SHAPE | {"hidden": [17]}),
     "more layers": claiming(GOOD_SHAPE | {"hidden": [16, 16]}),
     "no layers": claiming(GOOD_SHAPE | {"hidden": []}),
@@ -256,7 +264,9 @@ HOSTILE = {
     "wide layers that are not there": claiming(GOOD_SHAPE | {"hidden": [65536] * 8}),
     "a million layers": claiming(GOOD_SHAPE | {"hidden": [1] * 10**6}),
     "wide tensors without bytes": claiming(GOOD_SHAPE | {"hidden": [65536]}, empty_tensors(65536)),
-    "other rules than its tensors": claiming(GOOD_SHAPE | {"rules": {"preset": "cabra", "set": 9}}),
+    "other rules than its tensors": claiming(
+        GOOD_SHAPE | {"rules": [{"preset": "cabra", "set": 9}]}
+    ),
     "too many places": claiming(GOOD_SHAPE | {"observe_as": 5}),
     "too few places": claiming(GOOD_SHAPE | {"observe_as": -1}),
     "a negative temperature": claiming(GOOD_SHAPE | {"temperature": -1}),
@@ -289,7 +299,7 @@ def test_tensors_of_unusual_types_are_refused(tmp_path, dtype):
     tensor = {"dtype": dtype, "shape": [16], "data_offsets": [0, 2 * bits]}
     header = {"__metadata__": {"format": FORMAT, "shape": json.dumps(GOOD_SHAPE)}}
     (tmp_path / POLICY_FILE).write_bytes(
-        with_header(header | {"actor.bias": tensor}, bytes(2 * bits))
+        with_header(header | {"actor.head.bias": tensor}, bytes(2 * bits))
     )
     with pytest.raises(AgentError, match=POLICY_FILE):
         load_policy(tmp_path)
@@ -341,7 +351,7 @@ def test_a_folder_without_a_policy_and_a_name_without_a_folder_are_errors(tmp_pa
 
 def test_a_network_begins_with_nearly_uniform_play():
     rules = Rules.preset("sin_robo", lead_tile="free")
-    network = Network(Shape(rules.to_dict(), [64, 64], temperature=1.0))
+    network = Network(Shape([rules.to_dict()], [64, 64], temperature=1.0))
     view = view_of(rules, moves=0)
     found = PolicyAgent(network, "test", 0).policy(view)
     np.testing.assert_allclose(found[view.mask != 0], 1 / 7, atol=0.02)
@@ -349,9 +359,9 @@ def test_a_network_begins_with_nearly_uniform_play():
 
 def test_the_network_scales_exactly_in_bfloat16_too():
     """Units are powers of two and observations below 256, so that no digit is lost."""
-    network = Network(Shape({"preset": "cabra"}, [4]))
-    observation = torch.arange(256, dtype=torch.uint8)[:, None].expand(256, len(network.scale))
-    exact = observation.double() * network.scale.double()
-    scale = network.scale.bfloat16()
-    assert torch.equal((observation.to(scale.dtype) * scale).double(), exact)
-    assert len(network.scale) == layout_size(observation_layout(Rules.preset("cabra")))
+    network = Network(Shape([{"preset": "cabra"}], [4]))
+    units = network.actor.scale.scale
+    observation = torch.arange(256, dtype=torch.uint8)[:, None].expand(256, len(units))
+    exact = observation.double() * units.double()
+    assert torch.equal(network.bfloat16().actor.scale(observation).double(), exact)
+    assert len(units) == layout_size(observation_layout(Rules.preset("cabra")))

@@ -7,47 +7,13 @@ import signal
 import numpy as np
 import pytest
 import torch
+from learning import another, flat_gradient, one_minibatch, small
 
 from agents.base import load
 from agents.evaluate import evaluate
-from agents.ppo import (
-    WATCHED,
-    Config,
-    Learner,
-    Minibatch,
-    StopOnInterrupt,
-    loss_of,
-    masked_log_softmax,
-    versus_heaviest,
-)
-from agents.selfplay import advantages, collect, parameters_of
-
-
-def small(**fields) -> Config:
-    """A run of 8 updates with everything small."""
-    fixed = {
-        "rules": {"preset": "cabra", "episode": "round"},
-        "games": 64,
-        "steps": 8,
-        "decisions": 8 * 512,
-        "minibatch": 512,
-        "hidden": (16,),
-        "evaluate_every": 0,
-        "workers": 1,
-        "bf16": False,
-    }
-    return Config(**{**fixed, **fields})
-
-
-def one_minibatch(learner: Learner) -> Minibatch:
-    """All of a first rollout, before anything is learned from it."""
-    vec, storage = learner.vec, learner.storage
-    collect(vec, storage, learner.acting(), learner.random, learner.workers)
-    advantages(storage, learner.rules.teams, 1.0, 0.95)
-    mb = next(learner.minibatches())
-    assert len(mb.action) == 512
-    return mb
-
+from agents.ppo import WATCHED, Learner, Minibatch, loss_of, masked_log_softmax
+from agents.selfplay import parameters_of
+from agents.training import StopOnInterrupt, evaluations
 
 # ---------------------------------------------------------------- probabilities and entropy
 
@@ -78,7 +44,8 @@ def test_entropy_is_over_legal_moves_only():
         for parameter in learner.parameters:
             parameter.zero_()
     mb = one_minibatch(learner)
-    entropy = loss_of(learner.network, mb, learner.config, 0.1).watched[WATCHED.index("entropy")]
+    loss = loss_of(learner.network, mb, learner.config, 0.1, None)
+    entropy = loss.watched[WATCHED.index("entropy")]
     expected = sum(math.log(m) for m in (mb.mask != 0).sum(1).tolist())
     assert entropy.item() == pytest.approx(expected, rel=1e-5)
 
@@ -86,37 +53,78 @@ def test_entropy_is_over_legal_moves_only():
 # ---------------------------------------------------------------- the loss
 
 
-def loss_by_formula(network, mb, config, entropy_weight):
-    """The loss and WATCHED in float64, decision by decision, from arXiv 1707.06347."""
+def chances_of(logits, mask):
+    """Probabilities of the legal actions alone, [B] arrays of different lengths."""
+    found = [np.exp(row[legal != 0].numpy()) for row, legal in zip(logits, mask, strict=True)]
+    return [odds / odds.sum() for odds in found]
+
+
+def loss_by_formula(network, mb, config, entropy_weight, magnet):
+    """The loss and WATCHED in float64, decision by decision, from arXiv 1707.06347.
+
+    The dual clip is (5) of arXiv 1912.09729: the gain of a negative advantage A is at least
+    c A. The magnet is the divergence of the policy from it, sum p log(p / q).
+    """
     with torch.no_grad():
-        logits, values = (tensor.double() for tensor in network(mb.observation))
+        logits, values = (tensor.double() for tensor in network(mb.inputs))
+        pulled = torch.zeros_like(logits) if magnet is None else magnet(mb.inputs)[0].double()
     sums = dict.fromkeys(WATCHED, 0.0)
-    for i in range(len(mb.action)):
+    both = zip(chances_of(logits, mb.mask), chances_of(pulled, mb.mask), strict=True)
+    for i, (chances, towards) in enumerate(both):
         legal = np.flatnonzero(mb.mask[i].numpy())
-        odds = np.exp(logits[i, legal].numpy())
-        chances = odds / odds.sum()
         chance = chances[legal.tolist().index(int(mb.action[i]))]
         ratio, advantage = chance / math.exp(mb.log_prob[i]), mb.advantage[i].item()
         within = min(max(ratio, 1 - config.clip), 1 + config.clip)
-        sums["policy_loss"] -= min(ratio * advantage, within * advantage)
+        gain = min(ratio * advantage, within * advantage)
+        if config.dual_clip and advantage < 0:
+            gain = max(gain, config.dual_clip * advantage)
+        sums["policy_loss"] -= gain
         sums["value_loss"] += (values[i].item() - mb.returns[i].item()) ** 2 / 2
         sums["entropy"] -= (chances * np.log(chances)).sum()
         sums["approx_kl"] += ratio - 1 - math.log(ratio)
         sums["clip_fraction"] += ratio != within
+        if config.magnet != "none":
+            sums["magnet"] += (chances * np.log(chances / towards)).sum()
     total = sums["policy_loss"] + config.value_weight * sums["value_loss"]
-    return total - entropy_weight * sums["entropy"], [sums[name] for name in WATCHED]
+    total += config.magnet_weight * sums["magnet"] - entropy_weight * sums["entropy"]
+    return total, [sums[name] for name in WATCHED]
 
 
-def test_the_loss_is_that_of_the_formula():
-    learner = Learner(small(rules={"preset": "estandar", "seats": 3}))
+@pytest.mark.parametrize("dual_clip", [0.0, 1.5])
+@pytest.mark.parametrize("magnet", ["none", "uniform", "periodic"])
+def test_the_loss_is_that_of_the_formula(magnet, dual_clip):
+    rules = {"preset": "estandar", "seats": 3}
+    learner = Learner(small(rules=rules, magnet=magnet, magnet_weight=0.3, dual_clip=dual_clip))
     mb = one_minibatch(learner)
     noise = torch.from_numpy(np.random.default_rng(0).normal(size=len(mb.log_prob))).float()
-    mb.log_prob = mb.log_prob + 0.3 * noise  # so that many ratios leave the range
-    loss = loss_of(learner.network, mb, learner.config, 0.07)
-    total, watched = loss_by_formula(learner.network, mb, learner.config, 0.07)
-    assert 0.2 < watched[-1] / len(mb.action) < 0.8
+    mb.log_prob = mb.log_prob + 0.5 * noise  # so that many ratios leave the range
+    pull = another(learner.config, 1) if magnet == "periodic" else None
+    network = another(learner.config, 2)
+    loss = loss_of(network, mb, learner.config, 0.07, pull)
+    total, watched = loss_by_formula(network, mb, learner.config, 0.07, pull)
+    seen = dict(zip(WATCHED, watched, strict=True))
+    assert 0.2 < seen["clip_fraction"] / len(mb) < 0.9
+    assert (seen["magnet"] > 1) == (magnet != "none")
     assert loss.total.item() == pytest.approx(total, rel=1e-4)
     np.testing.assert_allclose(loss.watched, watched, rtol=1e-4)
+    if dual_clip:
+        other = loss_of(network, mb, small(rules=rules), 0.07, pull)
+        assert other.watched[0] > loss.watched[0] + 1  # it did bound some of the losses
+
+
+def test_a_uniform_magnet_has_the_gradient_of_that_much_entropy():
+    """Their sum is log m for m legal moves, whatever the network plays."""
+    config = small(magnet="uniform", magnet_weight=0.4)
+    mb, network = one_minibatch(Learner(small())), another(config, 1)
+    parameters = parameters_of(network)
+
+    def gradient(config, entropy_weight):
+        total = loss_of(network, mb, config, entropy_weight, None).total / len(mb)
+        return flat_gradient(total, parameters)
+
+    pulled = gradient(config, 0.05)
+    assert np.abs(pulled - gradient(small(), 0.05)).max() > 1e-3
+    np.testing.assert_allclose(pulled, gradient(small(), 0.45), atol=1e-6)
 
 
 @pytest.mark.parametrize("bf16", [False, True])
@@ -153,12 +161,12 @@ def test_the_gradient_of_two_workers_is_that_of_one(bf16, tolerance):
 def test_the_gradient_is_that_of_the_mean_loss_and_is_clipped():
     mb = one_minibatch(Learner(small()))
     learner = Learner(small())
-    total = loss_of(learner.network, mb, learner.config, 0.05).total / len(mb.action)
-    plain = torch.cat([g.flatten() for g in torch.autograd.grad(total, learner.parameters)])
+    total = loss_of(learner.network, mb, learner.config, 0.05, None).total / len(mb.action)
+    plain = flat_gradient(total, learner.parameters)
     free = gradients(Learner(small(workers=2, gradient_norm=1e9)), mb)
     np.testing.assert_allclose(free, plain, atol=1e-6)
     clipped = gradients(Learner(small(gradient_norm=0.001)), mb)
-    np.testing.assert_allclose(clipped, plain * 0.001 / plain.norm(), atol=1e-7)
+    np.testing.assert_allclose(clipped, plain * 0.001 / np.linalg.norm(plain), atol=1e-7)
 
 
 # ---------------------------------------------------------------- an update
@@ -167,7 +175,9 @@ def test_the_gradient_is_that_of_the_mean_loss_and_is_clipped():
 def test_every_decision_of_a_rollout_is_learned_from_once_an_epoch():
     learner = Learner(small(epochs=3, minibatch=100))
     learner.update()
-    learner.storage.log_prob[:8] = torch.arange(512.0).reshape(8, 64)  # a name for each decision
+    learner.tables[0].storage.log_prob[:8] = torch.arange(512.0).reshape(
+        8, 64
+    )  # a name for each decision
     batches = [mb.log_prob.tolist() for mb in learner.minibatches()]
     assert [len(batch) for batch in batches] == [100, 100, 100, 100, 100, 12] * 3
     epochs = [[x for batch in batches[e : e + 6] for x in batch] for e in (0, 6, 12)]
@@ -179,14 +189,14 @@ def test_every_decision_of_a_rollout_is_learned_from_once_an_epoch():
 def test_a_minibatch_keeps_what_belongs_together():
     learner = Learner(small())
     learner.update()
-    storage = learner.storage
+    storage = learner.tables[0].storage
     storage.log_prob[:8] = torch.arange(512.0).reshape(8, 64)
     advantage = storage.advantage.flatten()
     mean, deviation = advantage.mean().item(), advantage.std(correction=0).item()
     mb = next(learner.minibatches())
     for i, name in enumerate(mb.log_prob.long().tolist()):
         k, b = divmod(name, 64)
-        assert torch.equal(mb.observation[i], storage.observation[k, b])
+        assert torch.equal(mb.inputs.observation[i], storage.observation[k, b])
         assert torch.equal(mb.mask[i], storage.mask[k, b])
         assert mb.action[i] == storage.action[k, b]
         expected = (storage.advantage[k, b].item() - mean) / deviation
@@ -242,7 +252,7 @@ def test_rewards_are_divided_by_their_scale():
             for parameter in learner.parameters:
                 parameter.zero_()
         learner.update()
-        found.append(learner.storage.advantage.numpy())
+        found.append(learner.tables[0].storage.advantage.numpy())
     assert np.abs(found[0]).max() > 5
     np.testing.assert_allclose(found[1], found[0] / 10, atol=1e-5)
 
@@ -250,7 +260,8 @@ def test_rewards_are_divided_by_their_scale():
 def test_explained_variance_is_what_its_name_says():
     learner = Learner(small())
     learner.update()
-    value, advantage = learner.storage.value[:8].numpy(), learner.storage.advantage.numpy()
+    storage = learner.tables[0].storage
+    value, advantage = storage.value[:8].numpy(), storage.advantage.numpy()
     returns = value + advantage
     expected = 1 - np.var(returns - value) / np.var(returns)
     assert learner.explained_variance() == pytest.approx(expected, abs=1e-4)
@@ -281,8 +292,8 @@ def test_an_evaluation_changes_nothing_of_the_learner():
     learners = [Learner(small(evaluate_deals=16)) for _ in range(2)]
     for learner in learners:
         learner.update()
-    figures = versus_heaviest(learners[0])
-    assert versus_heaviest(learners[0]) == figures
+    figures = evaluations(learners[0])
+    assert evaluations(learners[0]) == figures
     assert learners[0].update()["losses/value_loss"] == learners[1].update()["losses/value_loss"]
 
 
@@ -305,10 +316,10 @@ def test_training_on_a_tiny_game_beats_uniform_play(seats):
     rules = {"preset": "sin_robo", "set": 2, "hand_size": 2, "lead": "seat", "seats": seats}
     config = small(rules=rules, decisions=120 * 1024, games=128, minibatch=1024, learning_rate=0.01)
     learner = Learner(config)
-    start = evaluate(learner.agent(), load("random", seed=0), learner.rules, 20)
+    start = evaluate(learner.agent(), load("random", seed=0), learner.tables[0].rules, 20)
     assert start.games == 20 * seats
     while not learner.finished:
         learner.update()
-    result = evaluate(learner.agent(), load("random", seed=0), learner.rules, 4096)
+    result = evaluate(learner.agent(), load("random", seed=0), learner.tables[0].rules, 4096)
     print(result)
     assert result.mean - 2 * result.ci95 > 0

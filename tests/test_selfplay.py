@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from agents.network import Inputs
 from agents.selfplay import Storage, Workers, collect, sample, seat_advantages
 from domino_env import DominoVec
 from domino_env.vector import BATCH_FIELDS
@@ -199,12 +200,12 @@ def test_extreme_logits_give_legal_moves_and_finite_probabilities(uniform):
 # ---------------------------------------------------------------- rollouts
 
 
-def greedy_for(A: int) -> Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
+def greedy_for(A: int) -> Callable[[Inputs], tuple[torch.Tensor, torch.Tensor]]:
     """A network whose outputs do not depend on how rows are grouped: sums of whole numbers."""
     weights = torch.from_numpy(np.random.default_rng(0).integers(-2, 3, size=(512, A))).float() / 8
 
-    def network(observation):
-        rows = observation.float().clamp(max=1)
+    def network(inputs):
+        rows = inputs.observation.float().clamp(max=1)
         return rows @ weights[: rows.shape[1]], rows.sum(1) / 64
 
     return network
@@ -218,7 +219,7 @@ def play(games=64, steps=8, rollouts=1, workers=1, threads=1, seed=3, **rules):
     network, random = greedy_for(vec.rules.actions), np.random.default_rng(seed)
     crew = Workers(workers)
     for _ in range(rollouts):
-        collect(vec, storage, network, random, crew)  # type: ignore[arg-type]
+        collect(vec, storage, network, random.random((steps, games)), crew)
         yield vec, storage
         storage.carry_over()
 
@@ -273,7 +274,7 @@ def test_log_probs_and_values_are_those_of_the_network_at_that_slot():
     for vec, storage in play(rules="estandar"):
         network = greedy_for(vec.rules.actions)
         for k in range(9):
-            logits, value = network(storage.observation[k])
+            logits, value = network(storage.inputs(k))
             np.testing.assert_array_equal(storage.value[k], value)
             legal = logits.double().masked_fill(storage.mask[k] == 0, -math.inf)
             log_probs = legal.log_softmax(1).gather(1, storage.action[k][:, None])[:, 0]

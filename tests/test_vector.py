@@ -247,8 +247,8 @@ def test_a_finished_row_stays_as_it_is_under_any_action() -> None:
 
 @pytest.mark.parametrize("threads", [2, 3, 64])
 def test_threads_change_nothing(threads: int) -> None:
-    one = DominoVec(7, "cabra", seed=3, seats=4, history=True)
-    many = DominoVec(7, "cabra", seed=3, seats=4, history=True, threads=threads)
+    one = DominoVec(7, "cabra", seed=3, seats=4, history=True, belief=True)
+    many = DominoVec(7, "cabra", seed=3, seats=4, history=True, belief=True, threads=threads)
     a, b, rng = one.reset(), many.reset(), np.random.default_rng(3)
     for _ in range(150):
         assert same(a, b)
@@ -469,7 +469,7 @@ def test_without_out_each_step_has_arrays_of_its_own() -> None:
 
 
 def test_the_rows_beside_the_written_ones_are_left_alone() -> None:
-    vec = DominoVec(3, "cabra", seed=6, state=True, history=True)
+    vec = DominoVec(3, "cabra", seed=6, state=True, history=True, belief=True)
     whole = {name: np.full((9, *shape[1:]), 77, dtype) for name, (shape, dtype) in shapes(vec)}
     vec.reset(out=Batch(**{name: array[3:6] for name, array in whole.items()}))
     for name, array in whole.items():
@@ -484,7 +484,7 @@ def shapes(vec: DominoVec) -> list[tuple[str, tuple[tuple[int, ...], Any]]]:
 
 @pytest.mark.parametrize("name", BATCH_FIELDS)
 def test_an_array_that_does_not_fit_is_one_clear_error(name: str) -> None:
-    vec = DominoVec(4, "cabra", seed=6, state=True, history=True)
+    vec = DominoVec(4, "cabra", seed=6, state=True, history=True, belief=True)
     vec.step(vec.reset().mask.argmax(axis=1), out=vec.new_batch())
     good, before = getattr(vec.current(), name), vec.games.tobytes()
     read_only = good.copy()

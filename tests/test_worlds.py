@@ -418,6 +418,18 @@ def test_a_view_says_itself_whose_it_is() -> None:
     assert worlds_of_view.tobytes() == sample_worlds(games, seats, 4, 1).tobytes()
 
 
+def test_games_need_not_lie_side_by_side() -> None:
+    games, seats = some_games()
+    assert belief(games[::2], seats[::2]).tobytes() == belief(games, seats)[::2].tobytes()
+    assert belief(games[::-1]).tobytes() == belief(games)[::-1].tobytes()
+
+
+def test_a_seat_that_is_not_at_the_table_of_its_row_is_named() -> None:
+    games, _ = some_games()
+    with pytest.raises(ValueError, match=r"^seats: there is no seat 4, expected 0 to 2$"):
+        belief(games, np.array([0, 2, 1, 4, 0, -1]))
+
+
 def test_room_that_is_too_small_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     games, seats = some_games(seats=4, set=9, hand_size=3)
     expected = belief(games, seats), sample_worlds(games, seats, 9, 1).tobytes()

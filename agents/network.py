@@ -1,0 +1,294 @@
+"""Networks: what a seat may know to logits of its actions, and a value.
+
+`mlp` takes everything as one vector. `attention` has a token for each tile, one for the rest of
+the table and, with `history`, one for each event; its logits of a tile come from that tile's token.
+
+Letters: `B` positions, `P` places, `T` tiles, `A` actions, `D` observation length, `H` rows of
+history, `W` width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from msgspec import Meta
+from torch import Tensor, nn
+
+from domino_env.observation import (
+    Layout,
+    history_length,
+    layout_size,
+    observation_layout,
+    state_layout,
+)
+from domino_env.rules import Rules
+from domino_env.tiles import HIGH, LOW
+
+Width = Annotated[int, Meta(ge=1, le=2**16)]
+NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
+
+# What one unit of a part of the observation is divided by; the parts that are not here are flags.
+UNITS = {
+    "boneyard": 16.0,
+    "hand_size": 8.0,
+    "stock": 16.0,
+    "draws": 8.0,
+    "passes": 8.0,
+    "score": 64.0,
+    "aside": 16.0,
+    "match": 64.0,
+    "rules": 16.0,
+}
+EVENT_KINDS, EVENT_SEATS, EVENT_ENDS = 6, 4, 3  # of the columns of `history`, with 0
+EVENT_WIDTH = 16  # of an event in an `mlp`
+HEADS = 4  # of `attention`, at most; each at least 16 wide
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What must be known of a network to build it."""
+
+    rules: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=64)]
+    """`Rules.to_dict()` of the games that it is trained for, all of one set"""
+    hidden: Annotated[list[Width], Meta(max_length=64)]
+    """widths of the hidden layers; of `attention` the first for all, one block for each"""
+    network: Literal["mlp", "attention"] = "mlp"
+    history: bool = False
+    """it is shown the history too"""
+    belief: bool = False
+    """it is shown the exact chance of each place of each tile too"""
+    privileged: bool = False
+    """its value is that of the state, with all hands open"""
+    observe_as: Annotated[int, Meta(ge=2, le=4)] | None = None
+    temperature: NotNegative = 0.0
+    """of the moves that the agent draws; 0 takes the likeliest"""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of a batch that the network is shown, as named in `Inputs`."""
+        switched = {"history": self.history, "belief": self.belief, "state": self.privileged}
+        return ("observation", *(name for name, on in switched.items() if on))
+
+
+class Inputs(NamedTuple):
+    """What a network is shown of B positions; parts that its shape does not have are None."""
+
+    observation: Tensor  # uint8 [B, D]
+    history: Tensor | None = None  # uint8 [B, H, 4]
+    belief: Tensor | None = None  # float32 [B, P + 1, T]
+    state: Tensor | None = None  # uint8 [B, S], for the value alone
+
+    def rows(self, rows: Any) -> Inputs:
+        """Some of the positions: what a tensor takes as its first index."""
+        more = (None if part is None else part[rows] for part in self[1:])
+        return Inputs(self.observation[rows], *more)
+
+
+class Network(nn.Module):
+    """`Inputs` to logits of all actions, and the value to the seat to move."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        games = [Rules.from_dict(rules) for rules in shape.rules]
+        self.actor = (Attention if shape.network == "attention" else Mlp)(shape, games)
+        width = self.actor.width
+        self.critic_body: nn.Module | None = None
+        if shape.privileged:
+            layout = state_layout(games[0], shape.observe_as)
+            self.critic_scale = Scale(layout)
+            self.critic_body = layers([layout_size(layout), *shape.hidden])
+            width = shape.hidden[-1] if shape.hidden else layout_size(layout)
+        self.critic = nn.Linear(width, 1)
+        nn.init.orthogonal_(self.critic.weight)
+        nn.init.zeros_(self.critic.bias)
+
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Logits [B, A] and values [B]."""
+        logits, hidden = self.actor(inputs)
+        if self.critic_body is not None:
+            assert inputs.state is not None
+            hidden = self.critic_body(self.critic_scale(inputs.state))
+        return logits, self.critic(hidden).squeeze(-1)
+
+    def logits(self, inputs: Inputs) -> Tensor:
+        """Logits [B, A] alone, for which no state is needed."""
+        return self.actor(inputs)[0]
+
+
+class Scale(nn.Module):
+    """Numbers of an observation or a state, uint8 [B, D], brought near to 1."""
+
+    scale: Tensor
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        scale = torch.ones(layout_size(layout))
+        for name in layout.keys() & UNITS.keys():
+            scale[layout[name][0]] = 1 / UNITS[name]
+        self.register_buffer("scale", scale, persistent=False)
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        """[B, D] in the dtype of the network."""
+        return numbers.to(self.scale.device).to(self.scale.dtype) * self.scale
+
+
+def layers(sizes: list[int]) -> nn.Sequential:
+    """Linear layers, a ReLU behind each."""
+    found: list[nn.Module] = []
+    for fan_in, width in pairwise(sizes):
+        linear = nn.Linear(fan_in, width)
+        nn.init.orthogonal_(linear.weight, 2**0.5)
+        nn.init.zeros_(linear.bias)
+        found += [linear, nn.ReLU()]
+    return nn.Sequential(*found)
+
+
+def small_head(width: int, outputs: int) -> nn.Linear:
+    """A linear layer that begins with nearly uniform play."""
+    head = nn.Linear(width, outputs)
+    nn.init.orthogonal_(head.weight, 0.01)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+class Events(nn.Module):
+    """Rows of history as vectors [B, H, W]; longer histories than `rows` are cut."""
+
+    def __init__(self, rows: int, tiles: int, width: int) -> None:
+        super().__init__()
+        self.rows = rows
+        sizes = (EVENT_KINDS, EVENT_SEATS, tiles + 1, EVENT_ENDS)
+        self.columns = nn.ModuleList(nn.Embedding(size, width) for size in sizes)
+        self.place = nn.Parameter(0.02 * torch.randn(rows, width))
+        for column in self.columns:
+            nn.init.uniform_(column.weight, -0.5, 0.5)  # type: ignore[arg-type]
+
+    def forward(self, history: Tensor) -> Tensor:
+        """uint8 [B, H, 4] to [B, rows, W]."""
+        rows = history[:, : self.rows].to(self.place.device).int()
+        rows = F.pad(rows, (0, 0, 0, self.rows - rows.shape[1]))
+        found = sum(column(rows[..., k]) for k, column in enumerate(self.columns))
+        return found + self.place
+
+
+class Mlp(nn.Module):
+    """Everything in one vector, through linear layers."""
+
+    def __init__(self, shape: Shape, games: list[Rules]) -> None:
+        super().__init__()
+        layout = observation_layout(games[0], shape.observe_as)
+        self.scale = Scale(layout)
+        size, tiles = layout_size(layout), games[0].tiles
+        self.events: Events | None = None
+        if shape.history:
+            self.events = Events(max(map(history_length, games)), tiles, EVENT_WIDTH)
+            size += self.events.rows * EVENT_WIDTH
+        if shape.belief:
+            size += (layout["hand_size"][1][0] + 1) * tiles
+        self.body = layers([size, *shape.hidden])
+        self.width = shape.hidden[-1] if shape.hidden else size
+        self.head = small_head(self.width, games[0].actions)
+
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Logits [B, A] and the last hidden layer [B, W]."""
+        vector = self.scale(inputs.observation)
+        more = []
+        if self.events is not None:
+            assert inputs.history is not None
+            more.append(self.events(inputs.history).flatten(1))
+        if inputs.belief is not None:
+            more.append(inputs.belief.to(vector.device).to(vector.dtype).flatten(1))
+        hidden = self.body(torch.cat([vector, *more], 1) if more else vector)
+        return self.head(hidden), hidden
+
+
+class Attention(nn.Module):
+    """A token for each tile, one for the table, and one for each event."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, shape: Shape, games: list[Rules]) -> None:
+        super().__init__()
+        if not shape.hidden:
+            raise ValueError("hidden: found no layers, expected one or more for attention")
+        rules = games[0]
+        self.layout = observation_layout(rules, shape.observe_as)
+        self.tiles, self.width = rules.tiles, shape.hidden[0]
+        self.scale = Scale(self.layout)
+        for name, pips in (("low", LOW), ("high", HIGH)):
+            numbers = torch.from_numpy(pips[: rules.tiles].astype("int64"))
+            self.register_buffer(name, numbers, persistent=False)
+        places = self.layout["hand_size"][1][0]
+        of_tile = 2 + places + 4 + 2 * places + (places + 1 if shape.belief else 0)
+        self.tile = nn.Linear(of_tile, self.width)
+        self.tile_name = nn.Parameter(0.02 * torch.randn(rules.tiles, self.width))
+        self.table = nn.Linear(layout_size(self.layout), self.width)
+        self.events: Events | None = None
+        if shape.history:
+            self.events = Events(max(map(history_length, games)), rules.tiles, self.width)
+        self.blocks = nn.ModuleList(Block(self.width) for _ in shape.hidden)
+        self.norm = nn.LayerNorm(self.width)
+        self.tile_head = small_head(self.width, 2)
+        self.table_head = small_head(self.width, 3)
+
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Logits [B, A], and the token of the table [B, W]."""
+        vector = self.scale(inputs.observation)
+        tokens = [self.table(vector)[:, None], self.tile(self._of_tiles(vector, inputs.belief))]
+        tokens[1] = tokens[1] + self.tile_name
+        keep = None
+        if self.events is not None:
+            assert inputs.history is not None
+            tokens.append(self.events(inputs.history))
+            happened = inputs.history[:, : self.events.rows, 0].to(vector.device) > 0
+            happened = F.pad(happened, (0, self.events.rows - happened.shape[1]))
+            keep = F.pad(happened, (1 + self.tiles, 0), value=True)[:, None, None]
+        x = torch.cat(tokens, 1)
+        for block in self.blocks:
+            x = block(x, keep)
+        x = self.norm(x[:, : 1 + self.tiles])
+        logits = torch.cat([self.tile_head(x[:, 1:]).flatten(1), self.table_head(x[:, 0])], 1)
+        return logits, x[:, 0]
+
+    def _of_tiles(self, vector: Tensor, belief: Tensor | None) -> Tensor:
+        """What is known of each tile and of its two pips, [B, T, .]."""
+        B = len(vector)
+        part = {name: vector[:, where] for name, (where, _) in self.layout.items()}
+        lacks = part["lacks"].view(B, *self.layout["lacks"][1])
+        found = [part["hand"][:, None], part["not_dealt"][:, None]]
+        found.append(part["placed"].view(B, -1, self.tiles))
+        for pips in (self.low, self.high):
+            ends = [part["left"][:, None, pips], part["right"][:, None, pips]]
+            found += [*ends, lacks[..., pips]]
+        if belief is not None:
+            found.append(belief.to(vector.device).to(vector.dtype))
+        return torch.cat(found, 1).transpose(1, 2)
+
+
+class Block(nn.Module):
+    """Attention and two linear layers, each added to what came in, normalised first."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = next(
+            h for h in range(min(HEADS, max(1, width // 16)), 0, -1) if width % h == 0
+        )
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mix = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.wide, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """[B, tokens, W]; `keep` bool [B, 1, 1, tokens] says which are looked at, None for all."""
+        B, N, W = x.shape
+        mixed = self.mix(self.before(x)).view(B, N, 3, self.heads, W // self.heads)
+        query, key, value = mixed.permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(query, key, value, attn_mask=keep)
+        x = x + self.out(found.transpose(1, 2).reshape(B, N, W))
+        return x + self.narrow(F.relu(self.wide(self.between(x))))
