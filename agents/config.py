@@ -76,6 +76,7 @@ _IN_WORDS = {
     "`int | null`": "an integer or null",
     "`float`": "a number",
     "`bool`": "true or false",
+    "`bool | null`": "true, false or null",
     "`array`": "a list",
     "`object`": "a preset and fields",
     "`object | array`": "a preset and fields, or a list of such",

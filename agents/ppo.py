@@ -26,7 +26,7 @@ from agents.opponents import Blocks, Pool
 from agents.parallel import Ranks
 from agents.policy import PolicyAgent, device_of, load_policy
 from agents.selfplay import Storage, Workers, advantages, collect, parameters_of
-from agents.settings import Config, check, shape_of
+from agents.settings import Config, check, in_bf16, shape_of
 from domino_env import DominoVec, Rules
 
 # ---------------------------------------------------------------- loss
@@ -72,7 +72,7 @@ def loss_of(
     network: Network, mb: Minibatch, config: Config, entropy_weight: float, magnet: Network | None
 ) -> Loss:
     """The PPO loss, summed over a minibatch (its caller divides), and figures to watch."""
-    with torch.autocast(config.device, torch.bfloat16, enabled=config.bf16):
+    with torch.autocast(config.device, torch.bfloat16, enabled=in_bf16(config)):
         logits, value = network(mb.inputs)
     log_probs = masked_log_softmax(logits, mb.mask)
     log_ratio = log_probs.gather(1, mb.action[:, None]).squeeze(1) - mb.log_prob
@@ -103,7 +103,7 @@ def magnet_log_probs(magnet: Network | None, mb: Minibatch, config: Config) -> T
     """Log-probabilities [B, A] of the magnet: uniform over the legal actions, or a network's."""
     if magnet is None:
         return masked_log_softmax(torch.zeros(mb.mask.shape, device=mb.mask.device), mb.mask)
-    with torch.autocast(config.device, torch.bfloat16, enabled=config.bf16):
+    with torch.autocast(config.device, torch.bfloat16, enabled=in_bf16(config)):
         return masked_log_softmax(magnet.logits(mb.inputs), mb.mask)
 
 
@@ -191,10 +191,18 @@ class Learner:
         late = 0 < self.config.minutes * 60 <= self.seconds
         return late or self.decisions >= self.config.decisions
 
+    @property
+    def left(self) -> float:
+        """The share of the schedule that is left."""
+        left = 1 - self.decisions / self.config.decisions
+        if self.config.schedule == "minutes":
+            left = min(left, 1 - self.seconds / (60 * self.config.minutes))
+        return max(0.0, left)
+
     def update(self) -> dict[str, float]:
         """One rollout and what is learned from it; returns the figures to log."""
         config, began = self.config, time.perf_counter()
-        left = max(0.0, 1 - self.decisions / config.decisions)
+        left = self.left
         rate = config.learning_rate * (left if config.anneal else 1)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -236,7 +244,7 @@ class Learner:
 
     def acting(self) -> Network:
         """A copy of the network for the rollout, in bfloat16 once instead of at every step."""
-        if not self.config.bf16:
+        if not in_bf16(self.config):
             return self.network
         return copy.deepcopy(self.network).to(torch.bfloat16)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+import torch
 from msgspec import Meta
 
 from agents.network import NotNegative, Shape, Width
@@ -30,6 +31,8 @@ class Config:
     """length of the run"""
     minutes: NotNegative = 0.0
     """stop after so many minutes of training even before; 0: no limit"""
+    schedule: Literal["decisions", "minutes"] = "decisions"
+    """what learning rate and entropy fall over; with minutes that depends on the machine too"""
     seed: AtLeast0 = 0
     """of the deals, the moves and the network"""
     initial: str = ""
@@ -98,8 +101,8 @@ class Config:
     """show all hands to the value, not to the policy (arXiv 2203.16406)"""
     temperature: NotNegative = 0.0
     """of the moves of the trained agent; 0 plays the likeliest"""
-    bf16: bool = True
-    """multiply matrices in bfloat16"""
+    bf16: bool | None = None
+    """multiply matrices in bfloat16; null: if the device has instructions for it"""
     workers: Annotated[int, Meta(ge=1, le=1024)] = 2
     """threads that share rollouts and gradients"""
     device: Annotated[str, Meta(pattern="^(cpu|cuda)$")] = "cpu"
@@ -118,6 +121,20 @@ class Config:
         """The rules of each table."""
         listed = self.rules if isinstance(self.rules, list) else [self.rules]
         return [Rules.from_dict(rules) for rules in listed]
+
+
+def in_bf16(config: Config) -> bool:
+    """Whether matrices are multiplied in bfloat16.
+
+    Without instructions for it that takes longer, on a processor with AVX2 alone eight times as
+    long. What a processor has, torch tells under names that are not public yet; without them: no.
+    """
+    if config.bf16 is not None:
+        return config.bf16
+    if config.device == "cuda":
+        return torch.cuda.is_bf16_supported()
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, bool)() for name in names)
 
 
 def shape_of(config: Config) -> Shape:
@@ -150,6 +167,8 @@ def check(config: Config) -> None:
         raise ValueError(f"rules: found {seats} seats, expected observe_as: 4 with them")
     if config.observe_as is not None and config.observe_as < seats[-1]:
         raise ValueError(f"observe_as: found {config.observe_as}, expected at least {seats[-1]}")
+    if config.schedule == "minutes" and not config.minutes:
+        raise ValueError("schedule: found minutes, expected a number of minutes with it")
     if config.pool + config.bots > 1:
         raise ValueError(
             f"pool, bots: found {config.pool} and {config.bots}, expected at most 1 together"

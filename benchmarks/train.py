@@ -23,6 +23,7 @@ from rich.table import Table
 
 import agents.ppo
 from agents.ppo import PIECE, Config, Learner, Minibatch
+from agents.settings import in_bf16
 
 RULES = {"preset": "cabra", "episode": "round"}
 TARGETS = {"of the bare network": 0.6, "x MaskablePPO, bf16": 60.0, "x MaskablePPO, float32": 30.0}
@@ -100,7 +101,7 @@ def _step(learner: Learner, mb: Minibatch) -> None:
     """Forward, backward and optimiser with the plainest loss there is."""
 
     def share(part: slice) -> tuple[torch.Tensor, ...]:
-        with torch.autocast("cpu", torch.bfloat16, enabled=learner.config.bf16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=in_bf16(learner.config)):
             logits, value = learner.network(mb.inputs.rows(part))
         loss = logits.float().mean() + value.float().mean()
         return torch.autograd.grad(loss, learner.parameters)

@@ -13,6 +13,7 @@ from agents.ppo import Config
 from domino_env import Rules, RulesError
 
 SHIPPED = sorted(CONFIGS.glob("*.yaml"))
+SMALL = sorted((CONFIGS / "small").glob("*.yaml"))
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ def test_a_shipped_config_is_valid_and_is_found_by_its_name(path):
     config = read_config(path, Config)
     assert config_path(path.stem) == path
     assert config.games_rules[0].seats in (2, 3, 4)
+
+
+@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
+def test_the_configs_of_small_games_are_valid_and_draw_their_moves(path):
+    config = read_config(path, Config)
+    assert config.games_rules[0].set < 6
+    assert config.temperature == 1.0
 
 
 def test_the_three_games_are_shipped_as_single_hands_for_two_seats():
@@ -103,7 +111,8 @@ WRONG = [
     ("learning_rate: .inf", "learning_rate: found inf, expected a number <= "),
     ("learning_rate: .nan", "learning_rate: found nan, expected a number"),
     ("entropy: fast", "entropy: found 'fast', expected a number"),
-    ("bf16: 1", "bf16: found 1, expected true or false"),
+    ("bf16: 1", "bf16: found 1, expected true, false or null"),
+    ("anneal: 1", "anneal: found 1, expected true or false"),
     ("device: gpu", r"device: found 'gpu', expected cpu or cuda"),
     ("hidden: 16", "hidden: found 16, expected a list"),
     ("hidden: [16, 0]", r"hidden: found \[16, 0\], expected an integer >= 1"),

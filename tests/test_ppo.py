@@ -11,8 +11,9 @@ from learning import another, flat_gradient, one_minibatch, small
 
 from agents.base import load
 from agents.evaluate import evaluate
-from agents.ppo import WATCHED, Learner, Minibatch, loss_of, masked_log_softmax
+from agents.ppo import WATCHED, Config, Learner, Minibatch, loss_of, masked_log_softmax
 from agents.selfplay import parameters_of
+from agents.settings import in_bf16
 from agents.training import StopOnInterrupt, evaluations
 
 # ---------------------------------------------------------------- probabilities and entropy
@@ -286,6 +287,29 @@ def test_a_run_is_over_after_its_minutes_or_its_decisions():
     assert not endless.finished
     endless.decisions = 8 * 512
     assert endless.finished
+
+
+def test_a_schedule_in_minutes_ends_with_them_or_with_the_decisions():
+    learner = Learner(small(minutes=2.0, schedule="minutes", learning_rate=0.004))
+    learner.seconds = 90.0
+    assert learner.update()["charts/learning_rate"] == pytest.approx(0.001)
+    learner.seconds, learner.decisions = 30.0, 7 * 512
+    assert learner.update()["charts/learning_rate"] == pytest.approx(0.0005)
+    with pytest.raises(ValueError, match="schedule: found minutes, expected a number of minutes"):
+        Learner(small(schedule="minutes"))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_bfloat16_is_used_as_told_or_where_the_device_has_it(monkeypatch, device):
+    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: False, raising=False)
+    for has in (True, False):
+        monkeypatch.setattr("torch.cpu._is_amx_tile_supported", lambda has=has: has, raising=False)
+        monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda has=has: has)
+        assert [in_bf16(Config(bf16=told, device=device)) for told in (None, True, False)] == [
+            has,
+            True,
+            False,
+        ]
 
 
 def test_an_evaluation_changes_nothing_of_the_learner():
