@@ -1,7 +1,8 @@
 """Training in several processes, on one machine or more, begun by `torchrun`.
 
 Each process plays its share of the games and works out its part of each gradient; sums of all make
-the step, so a run learns as one process with the same games would. In one process nothing is sent.
+the step, so a run learns as one process with the same games would (bots that choose at random draw
+other numbers). In one process nothing is sent.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from agents.base import load
 from agents.network import Inputs, Network
 from agents.opponents import Blocks, Pool
 from agents.parallel import Ranks
@@ -160,6 +161,9 @@ class Learner:
         bots = config.bot_names if config.bots else ()
         self.pool = Pool(bots, config.pool_size if config.pool else 0, config.seed, config.device)
         self.tables = self._tables()
+        for name in config.baselines if config.evaluate_every else ():
+            for table in self.tables:
+                load(name).check(table.rules)
         self.draw_opponents()
         self.updates = 0
         self.decisions = 0
@@ -186,18 +190,23 @@ class Learner:
         self.network.load_state_dict(given)
 
     @property
+    def progress(self) -> float:
+        """The share of the run that is over, in decisions or in minutes, whichever is more."""
+        seconds = 60 * self.config.minutes
+        late = self.seconds / seconds if seconds else 0.0
+        return min(1.0, max(late, self.decisions / self.config.decisions))
+
+    @property
     def finished(self) -> bool:
-        """Whether the run has reached its length, in decisions or in minutes."""
-        late = 0 < self.config.minutes * 60 <= self.seconds
-        return late or self.decisions >= self.config.decisions
+        """Whether the run has reached its length."""
+        return self.progress >= 1
 
     @property
     def left(self) -> float:
         """The share of the schedule that is left."""
-        left = 1 - self.decisions / self.config.decisions
         if self.config.schedule == "minutes":
-            left = min(left, 1 - self.seconds / (60 * self.config.minutes))
-        return max(0.0, left)
+            return 1 - self.progress
+        return max(0.0, 1 - self.decisions / self.config.decisions)
 
     def update(self) -> dict[str, float]:
         """One rollout and what is learned from it; returns the figures to log."""

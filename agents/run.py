@@ -13,6 +13,7 @@ Nothing is ever unpickled. A save is atomic: a new file first, then in the place
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from torch.utils.tensorboard import SummaryWriter
 
 from agents.checkpoint import PREVIOUS_FILE, STATE_FILE, checkpoint_of
@@ -113,22 +121,25 @@ def _update_of(line: bytes) -> float:
 
 
 class Bar:
-    """The progress of a run on stderr: decisions, speed, and the figures that tell how it goes."""
+    """The progress of a run on stderr: decisions, speed, and the figures that tell how it goes.
 
-    def __init__(self, total: int, done: int, shown: bool = True) -> None:
+    On a terminal a bar, in a log a line for each evaluation, else (`shown` false) nothing.
+    """
+
+    def __init__(self, shown: bool = True) -> None:
         self.result = ""
         self.shown = shown
+        console = Console(stderr=True)
         self.progress = Progress(
             TextColumn("training"),
             BarColumn(bar_width=20),
-            TextColumn("{task.completed:,}/{task.total:,} decisions"),
+            TaskProgressColumn(),
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not shown,
+            console=console,
+            disable=not (shown and console.is_terminal),
         )
-        self.task: TaskID = self.progress.add_task("", total=total, completed=done, figures="")
-        self.total = total
+        self.task: TaskID = self.progress.add_task("", total=1.0, figures="")
 
     def __enter__(self) -> Bar:
         self.progress.start()
@@ -137,19 +148,24 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
 
-    def show(self, decisions: int, figures: dict[str, float]) -> None:
-        """The figures of an update; the last evaluation stays until the next one."""
-        result = next((name for name in figures if f"{name}_ci95" in figures), None)
-        if result is not None:
-            mean, half = figures[result], figures[f"{result}_ci95"]
-            self.result = f"{result.removeprefix('eval/')} {mean:+.3f} ± {half:.3f}"
-            if self.shown and not self.progress.console.is_terminal:  # a log gets lines, not a bar
-                print(f"{decisions:,} of {self.total:,} decisions, {self.result}", flush=True)
+    def show(self, share: float, decisions: int, figures: dict[str, float]) -> None:
+        """The figures of an update, with the share of the run that is over.
+
+        The last evaluation stays until the next one.
+        """
+        results = [name for name in figures if f"{name}_ci95" in figures]
+        if results:
+            told = (f"{figures[name]:+.3f} ± {figures[f'{name}_ci95']:.3f}" for name in results)
+            names = (name.removeprefix("eval/") for name in results)
+            self.result = ", ".join(map(" ".join, zip(names, told, strict=True)))
+            if self.shown and self.progress.disable:
+                print(f"{decisions:,} decisions, {self.result}", file=sys.stderr, flush=True)
         text = (
-            f"{figures['charts/SPS'] / 1000:.0f}k/s entropy {figures['losses/entropy']:.2f} "
+            f"{decisions:,} decisions {figures['charts/SPS'] / 1000:.0f}k/s "
+            f"entropy {figures['losses/entropy']:.2f} "
             f"value {figures['losses/value_loss']:.3f} {self.result}"
         )
-        self.progress.update(self.task, completed=min(decisions, self.total), figures=text)
+        self.progress.update(self.task, completed=share, figures=text)
 
 
 def new_folder(config_name: str) -> Path:

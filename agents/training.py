@@ -22,24 +22,19 @@ def train(run: Run | None, learner: Learner) -> None:
     """
     config, ranks = learner.config, learner.ranks
     stop = StopOnInterrupt()
-    with Bar(config.decisions, learner.decisions, shown=run is not None) as bar, stop:
+    with Bar(shown=run is not None) as bar, stop:
         while not (learner.finished or ranks.agree(stop.asked)):
             figures = learner.update()
             if run is not None and _is_due(config.evaluate_every, learner.updates):
                 figures |= evaluations(learner)
-            bar.show(learner.decisions, figures)
+            bar.show(learner.progress, learner.decisions, figures)
             if run is not None:
                 run.log(learner.updates, learner.decisions, figures)
             if _is_due(config.save_every, learner.updates):
                 save(run, learner)
         save(run, learner)
-    if run is None:
-        return
-    run.draw()
-    if stop.asked:
-        print(f"Interrupted and saved; go on with: domino train --resume {run.folder}")
-    else:
-        print(f"Trained and saved: {run.folder}")
+    if run is not None:
+        run.draw()
 
 
 def resume(run: Run | None, folder: Path, learner: Learner) -> None:
@@ -131,6 +126,8 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         path = config_path(words.pop(0))
     config = read_config(path, Config, words)
+    if resumed is not None:
+        check_unchanged(read_config(path, Config), config)
     learner = _new_learner(config)
     where = Path(resumed or folder or new_folder(path.stem))
     first = learner.ranks.first
@@ -138,6 +135,18 @@ def main(arguments: list[str] | None = None) -> None:
     if resumed is not None:
         resume(run, where, learner)
     train(run, learner)
+    if first and learner.finished:
+        print(f"Trained and saved: {where}")
+    elif first:
+        print(f"Interrupted and saved; go on with: domino train --resume {where}")
+
+
+def check_unchanged(before: Config, now: Config) -> None:
+    """Raise `RunError` where a run is to go on with another network."""
+    for name in ("network", "hidden", "history", "belief", "privileged_critic", "observe_as"):
+        found, expected = getattr(now, name), getattr(before, name)
+        if found != expected:
+            raise RunError(f"{name}: found {found}, expected {expected}, with which the run began")
 
 
 def _new_learner(config: Config) -> Learner:

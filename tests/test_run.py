@@ -90,7 +90,7 @@ def use_up_the_minutes(learner: Learner) -> None:
     ],
     ids=["float32", "bf16 and two workers", "matches in pairs", "minutes over", "everything"],
 )
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, capsys, fields, stop):
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, fields, stop):
     """Weights, optimiser, games, random numbers and figures are equal to the last bit."""
     config = of_6(**fields)
     whole, first = Learner(config), Learner(config)
@@ -115,8 +115,6 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, capsys, 
     figures = figures_of(tmp_path / "whole")
     assert figures_of(tmp_path / "halves") == figures
     assert [line["update"] for line in figures] == [1, 2, 3, 4, 5, 6]
-    if stop is interrupt:
-        assert f"go on with: domino train --resume {tmp_path}/halves" in capsys.readouterr().out
 
 
 def test_a_run_that_is_over_stays_as_it_is(tmp_path):
@@ -201,6 +199,21 @@ def test_a_run_cannot_go_on_with_another_network_or_other_games(tmp_path, fields
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     resumed(tmp_path, of_6())
+
+
+def test_a_run_that_is_to_go_on_with_another_network_is_one_line(tmp_path, capsys):
+    config = of_6()
+    started(tmp_path, config, 1)
+    assert cli.main(["train", "--resume", str(tmp_path), "--hidden", "[17]"]) == 2
+    expected = "domino: hidden: found (17,), expected (16,), with which the run began\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_baselines_that_cannot_play_are_noticed_before_the_run_begins(tmp_path):
+    with pytest.raises(ValueError, match="there is no 'heavyest', did you mean heaviest"):
+        Learner(of_6(evaluate_every=2, baselines=("heavyest",)))
+    with pytest.raises(ValueError, match="cfr:10: "):
+        Learner(of_6(evaluate_every=2, baselines=("cfr:10",)))
 
 
 # ---------------------------------------------------------------- metrics
