@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from agents.base import Agent, load
+from agents.base import Agent, is_folder, load
 from agents.evaluate import evaluate
-from agents.games import GameFile, check_new
+from agents.games import GameFile, check_new, check_place
 from agents.options import (
     BAD_INPUT,
     GOOD,
@@ -29,6 +29,22 @@ from agents.tables import cross_table, import_figure, results_table, write_csv, 
 from agents.tournament import Tournament, play_tournament
 
 DEALS = 10_000
+
+
+def _tidy(name: str) -> str:
+    """The shortest way to write a folder, if that does not make it a bot's name."""
+    tidy = os.path.normpath(name)
+    return tidy if is_folder(name) and is_folder(tidy) else name
+
+
+def _interrupted(
+    done: int, pairings: int, part: Result | None = None, goes_on: bool = False
+) -> int:
+    """Tell how far it came, on stderr; returns the exit status."""
+    more = "" if part is None else f" and {part.deals:,} deals of the next"
+    hint = "; the same command goes on" if goes_on else ""
+    print(f"domino: interrupted after {done} of {pairings} pairings{more}{hint}", file=sys.stderr)
+    return INTERRUPTED
 
 
 @dataclass(kw_only=True)
@@ -52,8 +68,8 @@ class MatchOptions(RulesOptions):
     """Write a record of every game to this file, for domino replay."""
 
     def loaded(self, names: tuple[str, ...]) -> list[Agent]:
-        """The agents of these names."""
-        return [load(name, device=self.device) for name in names]
+        """The agents of these names; a folder is called the same however it is written."""
+        return [load(_tidy(name), device=self.device) for name in names]
 
     def how(self) -> dict[str, Any]:
         """The arguments that `evaluate` and `play_tournament` take, without the file."""
@@ -85,6 +101,8 @@ class Evaluate(MatchOptions):
             raise ValueError(f"evaluate: found {found}, expected A and at least one opponent")
         a, *others = self.loaded(self.agents)
         rules, how = self.chosen_rules(self.agents), self.how()
+        for agent in (a, *others):
+            agent.check(rules)
         if self.save is not None:
             check_new(self.save)
         results: list[Result] = []
@@ -96,8 +114,10 @@ class Evaluate(MatchOptions):
                     if games is not None:
                         games.keep()
                     if results[-1].interrupted:
-                        return INTERRUPTED
+                        return _interrupted(len(results) - 1, len(others), results[-1])
             return GOOD
+        except KeyboardInterrupt:
+            return _interrupted(len(results), len(others))
         finally:
             if results:
                 self._print(results, whole=len(others) == 1)
@@ -146,8 +166,7 @@ class Compete(MatchOptions):
         agents = self.loaded(self.agents)
         rules, how = self.chosen_rules(self.agents), self.how()
         for file in filter(None, (self.csv, self.png)):
-            if not Path(file).parent.is_dir():
-                raise ValueError(f"{file}: found no folder {Path(file).parent}, expected it")
+            check_place(file)
         if self.png is not None:
             import_figure()
         with progress_bar("pairings") as bar:
@@ -158,7 +177,8 @@ class Compete(MatchOptions):
         for error in dict.fromkeys(played.failures.values()):
             print(f"domino: {error}", file=sys.stderr)
         if not played.ended:
-            return INTERRUPTED
+            done = len(played.results) + len(played.failures)
+            return _interrupted(done, len(played.pairings), goes_on=self.out is not None)
         return BAD_INPUT if played.failures else GOOD
 
     def _show(self, played: Tournament) -> None:
@@ -166,6 +186,8 @@ class Compete(MatchOptions):
             print(json.dumps(played.to_dict()))
         else:
             Console().print(cross_table(played))
+        if not played.results:  # what an earlier tournament wrote is worth more
+            return
         if self.csv is not None:
             write_csv(played, self.csv)
         if self.png is not None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from agents.base import Agent
-from agents.games import GameFile, play_games, records
+from agents.games import GameFile, Played, blamed, play_games, records
 from agents.result import SEED_STEP, Budget, Result, Tally, check_count, places
 from domino_env.rules import Rules
 
@@ -59,10 +59,12 @@ def evaluate(
     Raises `AgentError` for an agent that does not fit the rules or gives no legal move.
     """
     budget = Budget(deals, until, until_clear)
-    check_count("seed", seed, 0, MAX_SEED)
+    seed = check_count("seed", seed, 0, MAX_SEED)
     threads = check_count("threads", cores() if threads is None else threads, 1, MAX_THREADS)
     for agent in (a, b):
         agent.check(rules)
+        with blamed(agent, "evaluate"):
+            check_count("deals_at_once", agent.deals_at_once, 1, SEED_STEP)
     tally = Tally(a.name, b.name, rules, seed)
     match = _Match(a, b, rules, seed, save is not None)
     done: tuple[Result, int] | None = None  # with the size of the file: set at once, for Ctrl-C
@@ -124,17 +126,25 @@ class _Match:
 
     def play(self, chunk: int, first: int, count: int, rotation: int) -> _Rotation:
         """Play the games of a job with copies of the agents: each thread has its own."""
-        a, b = self.a.copy(), self.b.copy()
-        for which, agent in enumerate((a, b)):
-            agent.seed((self.seed, chunk, rotation, which))
+        copies = []
+        for which, agent in enumerate((self.a, self.b)):
+            with blamed(agent, "copy"):
+                copies.append(agent.copy())
+                copies[which].seed((self.seed, chunk, rotation, which))
+        a, b = copies
         is_a = places(self.rules)[rotation]
         seats, seed = [a if own else b for own in is_a], SEED_STEP * self.seed + first
         played = play_games(self.rules, seats, seed, count, self.stop)
         return _Rotation(
             played.rewards[:, is_a].mean(axis=1),
             played.points[:, is_a].mean(axis=1),
-            records(self.rules, seats, seed, played) if self.with_lines else [""] * count,
+            self._lines(seats, seed, played),
         )
+
+    def _lines(self, seats: list[Agent], seed: int, played: Played) -> list[str]:
+        if not self.with_lines:
+            return [""] * len(played.rewards)
+        return records(self.rules, seats, seed, played, self.stop)
 
 
 def in_order(

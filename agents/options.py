@@ -92,13 +92,25 @@ def _in_one_line(box: str) -> str:
     parts = [list(part) for is_rule, part in ruled if not is_rule]
     if not parts:
         return " ".join(plain.split())
-    text = " ".join(parts[0])
+    text = _BAD_NUMBER.sub(_bad_number, " ".join(parts[0]))
     for first, *rest in parts[1:]:
         if first.startswith("Perhaps you meant") and rest:
             text += f", did you mean {rest[0].split()[0]}?"
         elif first.startswith("Available subcommands"):
             text += f". {' '.join([first, *rest])}"
     return text
+
+
+_BAD_NUMBER = re.compile(
+    r"Error parsing --([\w-]+): .*(?:int\(\) with base 10|string to (float)): (.*)"
+)
+
+
+def _bad_number(found: re.Match[str]) -> str:
+    """What tyro says of a text that is no number, as the project says it."""
+    option, is_float, value = found.groups()
+    expected = "a number" if is_float else "an integer"
+    return f"{option.replace('-', '_')}: found {value}, expected {expected}"
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ class Pimc(Agent):
 
     def __init__(self, budget: str, seed: int | None = None, *, threads: int = 1) -> None:
         super().__init__(seed)
-        found = re.fullmatch(r"([0-9]{1,7})(ms)?", budget)
+        found = re.fullmatch(r"([0-9]{1,7})(ms)?", budget) if isinstance(budget, str) else None
         if found is None or not 1 <= int(found[1]) <= MOST:
             expected = f"worlds or milliseconds from 1 to {MOST:,}, as in pimc:20 or pimc:200ms"
             raise AgentError(f"pimc: found {budget!r}, expected {expected}")

@@ -72,19 +72,22 @@ class Budget:
     until_clear: int | None = None
 
     def __post_init__(self) -> None:
-        if self.until is not None and not 0 < self.until < math.inf:
-            raise ValueError(f"until: found {self.until}, expected a half width above 0")
+        plain: dict[str, Any] = {}  # NumPy's numbers as Python's, for JSON
+        if self.until is not None:
+            plain["until"] = _half_width(self.until)
         if self.until_clear is not None:
-            check_count("until_clear", self.until_clear, 1, SEED_STEP)
-            if self.until is not None:
-                raise ValueError("until: found until_clear too, expected one of them")
-        if self.deals is not None or self.until == self.until_clear:
-            check_count("deals", self.deals, 1, SEED_STEP)
+            plain["until_clear"] = check_count("until_clear", self.until_clear, 1, SEED_STEP)
+        if len(plain) == 2:
+            raise ValueError("until: found until_clear too, expected one of them")
+        if self.deals is not None or not plain:
+            plain["deals"] = check_count("deals", self.deals, 1, SEED_STEP)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)  # frozen
 
     @property
     def most(self) -> int:
         """The most deals that are played."""
-        return SEED_STEP if self.deals is None else int(self.deals)
+        return SEED_STEP if self.deals is None else self.deals
 
     def is_spent(self, before: int, result: Result) -> bool:
         """Whether a result is enough; the last one that was asked about had `before` deals."""
@@ -189,6 +192,13 @@ def equal_share(rules: Rules) -> float:
     """The share that a side wins among equals (where a match has a loser: does not lose)."""
     has_losers = rules.score == "loser" and rules.episode == "match"
     return 1 - 1 / rules.sides if has_losers else 1 / rules.sides
+
+
+def _half_width(value: float) -> float:
+    numbers = int | float | np.integer | np.floating
+    if isinstance(value, bool) or not isinstance(value, numbers) or not 0 < value < math.inf:
+        raise ValueError(f"until: found {value!r}, expected a half width above 0")
+    return float(value)
 
 
 def check_count(name: str, value: int | None, low: int, high: int) -> int:

@@ -63,8 +63,7 @@ def title_of(played: Tournament) -> str:
 def cross_table(played: Tournament) -> Table:
     """The ratings, and rewards of the row's agent against the column's, the strongest first."""
     rated = played.ratings()
-    caption = f"{WHAT}; ± is the 95% interval; Elo of mean 0, by all results"
-    table = _titled(title_of(played), caption)
+    table = _titled(title_of(played), _CROSS_CAPTION)
     table.padding = 0  # seven agents fit into 80 columns
     table.add_column("", justify="right")
     table.add_column("agent", overflow="fold")
@@ -78,6 +77,7 @@ def cross_table(played: Tournament) -> Table:
 
 
 WHAT = "reward a game of the row's agent"
+_CROSS_CAPTION = f"{WHAT}; ± is the 95% interval; Elo of mean 0, by all results"
 
 
 def _cell(played: Tournament, a: str, b: str) -> str:
@@ -128,6 +128,7 @@ def write_heat_map(played: Tournament, path: str | Path) -> None:
     axes.set_xlabel("against")
     axes.set_title(title_of(played), fontsize=11, wrap=True)
     figure.colorbar(image, label=WHAT)
+    figure.supxlabel(_CROSS_CAPTION, fontsize=8)
     from PIL import Image  # matplotlib brings it
 
     picture = io.BytesIO()
@@ -148,7 +149,7 @@ def import_figure() -> Any:
 
 
 def _label(name: str, rating: Rating | None) -> str:
-    return f"{_short(name)}\n" + ("" if rating is None else rating.text())
+    return f"{_short(name)}\n" + ("" if rating is None else f"Elo {rating.text()}")
 
 
 def _short(name: str) -> str:

@@ -139,7 +139,7 @@ def play_tournament(
     fit the rules (`AgentError`), a folder that holds another tournament, one whose agents have
     been trained further since, and a file that cannot take the games.
     """
-    check_count("seed", seed, 0, MAX_SEED)
+    seed = check_count("seed", seed, 0, MAX_SEED)
     budget = Budget(deals, until, until_clear)
     _check(agents, rules, only)
     by_name = {agent.name: agent for agent in agents}
@@ -200,7 +200,7 @@ class _File:
 
     def __init__(self, folder: str | Path | None, played: Tournament, save: Any) -> None:
         self.path = None if folder is None else Path(folder) / FILE
-        self.about = {**played.arguments(), "save": None if save is None else str(save)}
+        self.about = {**played.arguments(), "save": None if save is None else _tidy(save)}
         self.about["trained"] = _fingerprints(played.agents)
         self.saved = 0  # bytes of the file of games
         if self.path is not None and self.path.parent.exists() and not self.path.parent.is_dir():
@@ -213,7 +213,8 @@ class _File:
     def _read(self, path: Path, played: Tournament) -> dict[Pairing, Result]:
         """The results in the file; `ValueError` if it is not whole, or of another tournament."""
         kept, before = _decoded(path)
-        about = {**before.arguments(), "save": kept.save, "trained": kept.trained}
+        saved_to = kept.save and _tidy(kept.save)
+        about = {**before.arguments(), "save": saved_to, "trained": kept.trained}
         for name, value in self.about.items():
             if name == "trained" and about[name] != value:
                 changed = [agent for agent in value if kept.trained.get(agent) != value[agent]]
@@ -221,6 +222,8 @@ class _File:
                     f"{path}: found results of {', '.join(changed)} before it was trained further, "
                     "expected another folder"
                 )
+            if name == "save" and about[name] != value:
+                raise ValueError(f"{path}: found {_place(saved_to)}, expected {_place(value)}")
             if about[name] != value:
                 raise ValueError(
                     f"{path}: found a tournament with {name} {about[name]}, expected {value}"
@@ -247,6 +250,14 @@ class _File:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path)
+
+
+def _tidy(path: str | Path) -> str:
+    return os.path.normpath(path)
+
+
+def _place(save: str | None) -> str:
+    return "no file of games" if save is None else f"games saved to {save}"
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):

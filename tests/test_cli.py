@@ -63,7 +63,12 @@ def test_each_subcommand_has_help(capsys, command, options):
         ("", "Expected one of {train, evaluate, tournament, play, replay, exploit, bench}"),
         ("bogus", "Unrecognized options: bogus. Available subcommands: train, evaluate"),
         ("evaluate heaviest random --deal 3", "Unrecognized options: --deal, 3, did you mean"),
-        ("evaluate heaviest random --deals x", "Error parsing --deals"),
+        ("evaluate heaviest random --deals 1e3", "deals: found '1e3', expected an integer\n"),
+        ("evaluate heaviest random --seed x", "seed: found 'x', expected an integer\n"),
+        ("evaluate heaviest random --until x", "until: found 'x', expected a number\n"),
+        ("evaluate heaviest random --until-clear x", "until_clear: found 'x', expected an integer"),
+        ("evaluate heaviest random --save agents", "agents: found a folder, expected a file"),
+        ("evaluate heaviest random cfr:10", "cfr"),
         ("evaluate heaviest random --seats", "Missing value for argument '--seats'"),
         ("evaluate heaviest", "evaluate: found 1 agent, expected A and at least one opponent"),
         ("evaluate heaviest radnom", "agent: there is no 'radnom', did you mean random?"),
@@ -167,8 +172,9 @@ def test_evaluate_prints_what_there_is_when_it_is_interrupted(capsys, monkeypatc
         return real(a, b, rules, **how)
 
     monkeypatch.setattr(compare, "evaluate", stopped)
-    status, out, _ = run(capsys, "evaluate heaviest random heaviest random --deals 20 --json")
-    assert status == 130
+    line = "evaluate heaviest random heaviest random --deals 20 --json"
+    status, out, err = run(capsys, line)
+    assert (status, err) == (130, "domino: interrupted after 1 of 3 pairings\n")
     assert [figures["b"] for figures in json.loads(out)] == ["random"]
     assert played == ["random", "heaviest"]
 
@@ -180,8 +186,9 @@ def test_evaluate_goes_no_further_after_a_pairing_that_was_cut_short(capsys, mon
         return dataclasses.replace(real(a, b, rules, 7), interrupted=True)
 
     monkeypatch.setattr(compare, "evaluate", stopped)
-    status, out, _ = run(capsys, "evaluate heaviest random heaviest --deals 20 --json")
-    assert status == 130
+    status, out, err = run(capsys, "evaluate heaviest random heaviest --deals 20 --json")
+    told = "domino: interrupted after 0 of 2 pairings and 7 deals of the next\n"
+    assert (status, err) == (130, told)
     assert [figures["deals"] for figures in json.loads(out)] == [7]
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import statistics
+from typing import Any
 
 import numpy as np
 import pytest
@@ -305,6 +306,61 @@ def test_a_wrong_shape_or_dtype_is_told(wrong, found):
     assert not position_in(message).over
 
 
+def test_ragged_actions_are_told_with_the_position():
+    bad = Bad(lambda view, actions: [[1], [1, 2]])
+    message = error_of(bad, Rules.preset("sin_robo", lead="seat"))
+    assert message.startswith("bad: raised ValueError: ")
+    assert not position_in(message).over
+
+
+def test_what_an_agent_writes_into_the_mask_makes_nothing_legal():
+    def wrong(view, actions):
+        view.mask[:] = 1
+        return actions * 0 + view.mask.shape[1] - 3  # to draw, which sin_robo has not
+
+    message = error_of(Bad(wrong), Rules.preset("sin_robo", lead="seat"))
+    legal = ", ".join(map(str, position_in(message).legal_actions()))
+    assert message.startswith(f"bad: gave the action 56, expected one of {legal}; position: ")
+
+
+class Failing(Lowest):
+    """Raises in what is not `act`."""
+
+    name = "failing"
+
+    def __init__(self, what):
+        super().__init__()
+        setattr(self, what, self.fail)
+
+    def fail(self, *_):
+        raise RuntimeError("no\nidea")
+
+
+@pytest.mark.parametrize(
+    ("what", "told"), [("view", "view raised"), ("copy", "copy raised"), ("seed", "copy raised")]
+)
+def test_an_agent_that_raises_elsewhere_is_named_too(what, told):
+    assert error_of(Failing(what)) == f"failing: {told} RuntimeError: no idea"
+
+
+def test_a_view_that_shows_illegal_actions_is_the_fault_of_its_agent():
+    class Blind(Bad):
+        def view(self, rules, games):
+            view = super().view(rules, games)
+            view.mask[:] = 1
+            return view
+
+    message = error_of(Blind(lambda view, actions: actions * 0 + 56), Rules.preset("sin_robo"))
+    assert message.startswith("bad: gave the action 56, expected one of ")
+
+
+@pytest.mark.parametrize("number", [0, -1, None, 1.5])
+def test_an_agent_that_wants_no_number_of_deals_is_named(number):
+    bad = Bad(lambda view, actions: actions)
+    bad.deals_at_once = number
+    assert "bad: evaluate raised ValueError: deals_at_once: found " in error_of(bad)
+
+
 def test_a_number_that_is_no_action_is_told():
     message = error_of(Bad(lambda view, actions: actions + 10**6))
     assert "gave the action 1000" in message
@@ -341,6 +397,8 @@ def test_an_agent_that_does_not_fit_the_rules_is_told_before_any_game():
         ("threads", 0, "threads: found 0, expected 1 to 1024"),
         ("threads", 1.5, "threads: found 1.5, expected an integer"),
         ("until", 0, "until: found 0, expected a half width above 0"),
+        ("until", "x", "until: found 'x', expected a half width above 0"),
+        ("until", True, "until: found True, expected a half width above 0"),
         ("until_clear", 0, "until_clear: found 0, expected 1 to"),
     ],
 )
@@ -351,6 +409,15 @@ def test_bad_numbers_are_told(name, value, message):
 
 
 # ---------------------------------------------------------------- results to read
+
+
+def test_numbers_of_numpy_are_as_good_as_those_of_python():
+    rules = Rules.preset("sin_robo")
+    numbers: Any = [(np.int64(5), np.int64(3)), (np.int32(5), np.uint8(3))]
+    for given in numbers:
+        result = evaluate(load("heaviest", 1), load("random", 2), rules, *given)
+        assert result == evaluate(load("heaviest", 1), load("random", 2), rules, 5, 3)
+        assert json.loads(json.dumps(result.to_dict()))["seed"] == 3
 
 
 def test_a_result_for_json_has_the_contract_keys():

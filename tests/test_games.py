@@ -1,16 +1,21 @@
 """Games as records: `--save` writes each once, whatever stops it, and `domino replay` reads it."""
 
 import json
+import statistics
+import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 from support import Highest, Lowest
 
+from agents import evaluate as evaluation
 from agents import load
 from agents.evaluate import evaluate
-from agents.games import GameFile
+from agents.games import GameFile, Stopped, play_games, records
 from agents.tournament import play_tournament
-from domino_env.record import read_records
+from domino_env.game import Game
+from domino_env.record import read_records, record_to_game
 from domino_env.rules import Rules
 
 TWO = Rules.preset("sin_robo")
@@ -76,6 +81,52 @@ def test_after_ctrl_c_the_file_has_the_games_of_the_result(tmp_path):
     assert len(records) == 2 * 20
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"preset": "cabra", "seats": 4, "teams": True, "target": 30},
+        {"preset": "sin_robo", "set": 1, "hand_size": 1, "lead": "seat"},  # nobody has a choice
+    ],
+    ids=str,
+)
+def test_a_saved_game_is_the_one_that_its_seed_and_its_players_make(fields):
+    rules = Rules.from_dict(fields)
+    agents = [(Lowest(), Highest())[seat % 2] for seat in range(rules.seats)]
+    for k, line in enumerate(records(rules, agents, 40, play_games(rules, agents, 40, 6))):
+        game = Game(rules, seed=40 + k)
+        while not game.over:  # a move at a time, the forced ones too
+            game.play(game.legal_actions()[-(game.seat % 2)])
+        assert json.loads(line) == {**game.to_record(), "players": [a.name for a in agents]}
+
+
+def test_records_cost_less_than_to_play_them_again_move_by_move():
+    agents, ratios = [Lowest(), Highest()], []
+    played = play_games(TWO, agents, 0, 100)
+    for _ in range(4):  # the first compiles
+        began = time.process_time()
+        lines = records(TWO, agents, 0, played)
+        wrote = time.process_time()
+        for line in lines:
+            record_to_game(json.loads(line))
+        ratios.append((wrote - began) / (time.process_time() - wrote))
+    assert statistics.median(ratios[1:]) < 1
+
+
+def test_no_more_is_written_once_nobody_waits_for_it(monkeypatch, tmp_path):
+    def and_stop(rules, seats, seed, games, stop):
+        played = play_games(rules, seats, seed, games, stop)
+        stop.set()
+        return played
+
+    agents, stop = [Lowest(), Highest()], Event()
+    played = and_stop(TWO, agents, 0, 5, stop)
+    with pytest.raises(Stopped):
+        records(TWO, agents, 0, played, stop)
+    monkeypatch.setattr(evaluation, "play_games", and_stop)
+    with pytest.raises(Stopped):
+        saved(tmp_path / "g.jsonl", Lowest(), Highest(), TWO, 5)
+
+
 # ---------------------------------------------------------------- the file
 
 
@@ -109,11 +160,15 @@ def test_a_file_with_no_game_is_not_left_behind(tmp_path):
     ("name", "size", "message"),
     [
         ("no/g.jsonl", 0, "no/g.jsonl: found no folder no, expected it"),
-        ("g.jsonl", 9, "g.jsonl: found 0 bytes, expected the 9 that were saved"),
+        ("g.jsonl", 9, "g.jsonl: found no file, expected the 9 bytes that were saved"),
+        ("empty", 9, "empty: found 0 bytes, expected the 9 bytes that were saved"),
+        ("folder", 0, "folder: found a folder, expected a file"),
     ],
 )
 def test_a_file_that_cannot_take_the_games_is_told(tmp_path, monkeypatch, name, size, message):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match=message):
         GameFile(name, size)
 
@@ -180,9 +235,11 @@ def test_a_file_that_does_not_go_with_the_tournament_is_refused(tmp_path):
     save, other = tmp_path / "g.jsonl", tmp_path / "other.jsonl"
     tournament(tmp_path / "kept", save, stop_at=1)
     before = save.read_bytes()
-    with pytest.raises(ValueError, match=r"found a tournament with save .*g\.jsonl, expected None"):
+    with pytest.raises(
+        ValueError, match=r"found games saved to .*g\.jsonl, expected no file of games"
+    ):
         tournament(tmp_path / "kept", None)
-    with pytest.raises(ValueError, match=r"with save .*g\.jsonl, expected .*other\.jsonl"):
+    with pytest.raises(ValueError, match=r"saved to .*g\.jsonl, expected .* to .*other\.jsonl"):
         tournament(tmp_path / "kept", other)
     with pytest.raises(ValueError, match=r"g\.jsonl: found a file, expected a new name"):
         tournament(tmp_path / "new", save)
@@ -191,3 +248,11 @@ def test_a_file_that_does_not_go_with_the_tournament_is_refused(tmp_path):
     with pytest.raises(ValueError, match="bytes, expected the"):
         tournament(tmp_path / "kept", save)
     assert not Path(other).exists()
+
+
+def test_a_file_of_games_is_the_same_however_its_path_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "T").mkdir()
+    tournament("kept", "./T//x", stop_at=1)
+    assert tournament("kept", "T/x").ended
+    assert len(lines(tmp_path / "T" / "x")) == 3 * 2 * 12

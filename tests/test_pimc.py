@@ -170,6 +170,11 @@ def test_a_budget_that_is_none_is_one_clear_error(name):
     assert "\n" not in str(raised.value)
 
 
+def test_a_budget_that_is_no_text_is_one_clear_error():
+    with pytest.raises(AgentError, match=r"^pimc: found 20, expected worlds or milliseconds"):
+        Pimc(20)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("threads", [0, 1.5, True])
 def test_threads_that_cannot_be_are_one_clear_error(threads):
     with pytest.raises(AgentError, match=r"^threads: found .*, expected an integer of at least 1$"):

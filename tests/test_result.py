@@ -1,5 +1,6 @@
 """Figures of duplicate play: worked by hand, and intervals that cover as often as they say."""
 
+import json
 import math
 import re
 
@@ -184,6 +185,8 @@ def test_all_deals_are_played_without_a_condition():
         ({"deals": 5, "until": -0.1}, "until: found -0.1, expected a half width above 0"),
         ({"deals": 5, "until": math.nan}, "until: found nan, expected a half width above 0"),
         ({"deals": 5, "until": math.inf}, "until: found inf, expected a half width above 0"),
+        ({"deals": 5, "until": "x"}, "until: found 'x', expected a half width above 0"),
+        ({"deals": 5, "until": True}, "until: found True, expected a half width above 0"),
         ({"deals": 5, "until_clear": 0}, "until_clear: found 0, expected 1 to 4294967296"),
         ({"deals": 5, "until": 0.1, "until_clear": 5}, "until: found until_clear too, expected"),
     ],
@@ -191,6 +194,18 @@ def test_all_deals_are_played_without_a_condition():
 def test_what_is_no_budget_is_told(fields, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Budget(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "plain"),
+    [
+        ((np.int64(5), np.float32(0.5)), "[5, 0.5, null]"),
+        ((np.uint8(5), None, np.int16(2)), "[5, null, 2]"),
+        ((None, 1), "[null, 1.0, null]"),
+    ],
+)
+def test_the_numbers_of_a_budget_are_plain(fields, plain):
+    assert json.dumps(list(vars(Budget(*fields)).values())) == plain
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from made_up import FixedBinomial, made_up, rating_of
 from support import Highest, Lowest
 
-from agents import Agent, AgentError, load, tournament
+from agents import Agent, AgentError, load, tables, tournament
 from agents.cli import main
 from agents.evaluate import evaluate
 from agents.result import Budget
@@ -142,6 +142,13 @@ def test_a_pairing_that_was_cut_short_is_not_kept(tmp_path, monkeypatch):
     assert (part.results, part.ended, list(tmp_path.iterdir())) == ({}, False, [])
 
 
+def test_numbers_of_numpy_are_kept_as_those_of_python(tmp_path):
+    numbers = {"deals": np.int64(4), "seed": np.uint8(3), "until": np.float32(0.5)}
+    played = play_tournament(agents(), TWO, folder=tmp_path, **numbers)
+    assert read_tournament(tmp_path) == played
+    assert play_tournament(agents(), TWO, 4, 3, tmp_path, until=0.5) == played
+
+
 def test_a_single_deal_is_kept_without_an_interval(tmp_path):
     for _ in range(2):
         played = play_tournament(agents("heaviest", "random"), TWO, 1, 0, tmp_path)
@@ -261,6 +268,14 @@ def test_a_failing_agent_is_named_and_the_rest_is_kept(tmp_path, evaluated):
     assert set(evaluated) == set(played.failures)  # what failed is tried again, nothing else
 
 
+def test_a_bad_number_of_an_agent_ends_its_own_pairings_alone():
+    bad = Lowest()
+    bad.deals_at_once = 0
+    played = play_tournament([load("heaviest"), bad, load("random")], TWO, 10)
+    assert list(played.results) == [("heaviest", "random")]
+    assert {error.partition(":")[0] for error in played.failures.values()} == {"lowest"}
+
+
 def test_an_agent_that_does_not_fit_is_told_before_any_game(evaluated):
     class Picky(Bad):
         name = "picky"
@@ -319,6 +334,25 @@ def test_the_heat_map_is_a_picture_even_of_nothing(small, tmp_path):
         assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_heat_map_says_what_its_numbers_are(small, tmp_path, monkeypatch):
+    figure_module = pytest.importorskip("matplotlib.figure")
+    made = []
+
+    class Noted(figure_module.Figure):
+        def __init__(self, **how):
+            super().__init__(**how)
+            made.append(self)
+
+    monkeypatch.setattr(tables, "import_figure", lambda: Noted)
+    write_heat_map(small, tmp_path / "t.png")
+    texts = [
+        text.get_text() for text in made[0].findobj(match=lambda part: hasattr(part, "get_text"))
+    ]
+    label = f"agent 1\nElo {rating_of(small, 'agent 1').text()}"
+    assert label in texts
+    assert any("± is the 95% interval; Elo of mean 0" in text for text in texts)
+
+
 def command(capsys, line):
     status = main(["tournament", *line.split()])
     printed = capsys.readouterr()
@@ -352,16 +386,52 @@ def test_the_command_prints_a_table(capsys):
     assert "sin_robo, 3 seats: 10 deals a pairing" in out
 
 
-def test_the_command_ends_with_status_130_and_what_there_is_after_ctrl_c(capsys, monkeypatch):
+def test_the_command_ends_with_status_130_and_what_there_is_after_ctrl_c(
+    capsys, monkeypatch, tmp_path
+):
     def stopped(a, b, *rest, **how):
         if b.name == "random":
             raise KeyboardInterrupt
         return evaluate(a, b, *rest, **how)
 
     monkeypatch.setattr(tournament, "evaluate", stopped)
-    status, out, _ = command(capsys, "heaviest lightest random --deals 10 --json")
-    assert status == 130
+    line = "heaviest lightest random --deals 10 --json"
+    status, out, err = command(capsys, line)
+    assert (status, err) == (130, "domino: interrupted after 1 of 3 pairings\n")
     assert len(json.loads(out)["results"]) == 1
+    err = command(capsys, f"{line} --out {tmp_path}")[2]
+    assert err == "domino: interrupted after 1 of 3 pairings; the same command goes on\n"
+
+
+def test_ctrl_c_before_the_first_result_leaves_the_files_as_they_were(
+    capsys, monkeypatch, tmp_path
+):
+    def stopped(*_, **how):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tournament, "evaluate", stopped)
+    for name in ("t.csv", "t.png"):
+        (tmp_path / name).write_text("older")
+    files = f"--csv {tmp_path}/t.csv --png {tmp_path}/t.png"
+    status, _, err = command(capsys, f"heaviest random {files}")
+    assert (status, err) == (130, "domino: interrupted after 0 of 1 pairings\n")
+    assert [(tmp_path / name).read_text() for name in ("t.csv", "t.png")] == 2 * ["older"]
+
+
+def test_a_folder_is_the_same_agent_however_it_is_written(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from agents.policy import Network, Shape, save_policy
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "R" / "expert").mkdir(parents=True)
+    save_policy(tmp_path / "R" / "expert", Network(Shape([{"preset": "sin_robo"}], [8])))
+    for name in ("R/expert/", "./R/expert"):
+        line = f"{name} random --rules sin_robo --deals 2 --out kept --json"
+        status, out, err = command(capsys, line)
+        assert (status, err, json.loads(out)["agents"]) == (0, "", ["R/expert", "random"])
+    monkeypatch.chdir(tmp_path / "R")  # here ./expert is the folder, and expert the bot
+    _, out, _ = command(capsys, "./expert expert --rules sin_robo --deals 2 --json")
+    assert json.loads(out)["agents"] == ["./expert", "expert"]
 
 
 def test_the_command_names_a_failing_agent_on_one_line_and_ends_with_status_2(capsys, monkeypatch):
@@ -389,12 +459,16 @@ def test_the_command_names_a_failing_agent_on_one_line_and_ends_with_status_2(ca
         ("heaviest random --out Makefile", "Makefile: found a file, expected a folder"),
         ("heaviest random --csv no/t.csv", "no/t.csv: found no folder no, expected it"),
         ("heaviest random --png no/t.png", "no/t.png: found no folder no, expected it"),
+        ("heaviest random --csv folder", "folder: found a folder, expected a file"),
+        ("heaviest random --png folder", "folder: found a folder, expected a file"),
+        ("heaviest random --save folder", "folder: found a folder, expected a file"),
         ("heaviest random --rules cabr", "preset: there is no 'cabr', did you mean cabra"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_status_2(capsys, monkeypatch, tmp_path, line, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Makefile").touch()
+    (tmp_path / "folder").mkdir()
     status, out, err = command(capsys, line)
     assert (status, out) == (2, "")
     assert err.startswith(f"domino: {message}")
