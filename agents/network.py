@@ -163,10 +163,11 @@ class Events(nn.Module):
         super().__init__()
         self.rows = rows
         sizes = (EVENT_KINDS, EVENT_SEATS, tiles + 1, EVENT_ENDS)
-        self.columns = nn.ModuleList(nn.Embedding(size, width) for size in sizes)
+        columns = [nn.Embedding(size, width) for size in sizes]
+        self.columns = nn.ModuleList(columns)
         self.place = nn.Parameter(0.02 * torch.randn(rows, width))
-        for column in self.columns:
-            nn.init.uniform_(column.weight, -0.5, 0.5)  # type: ignore[arg-type]
+        for column in columns:
+            nn.init.uniform_(column.weight, -0.5, 0.5)
 
     def forward(self, history: Tensor) -> Tensor:
         """uint8 [B, H, 4] to [B, rows, W]."""

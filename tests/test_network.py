@@ -226,4 +226,5 @@ def test_attention_needs_a_width():
 def test_heads_divide_the_width_and_are_at_most_four(width, heads):
     """At least 16 wide each, as far as the width divides."""
     network = Network(Shape([ROUND], [width], "attention"))
-    assert [block.heads for block in network.actor.blocks] == [heads]  # type: ignore[union-attr]
+    assert isinstance(network.actor, Attention)
+    assert [block.heads for block in network.actor.blocks] == [heads]

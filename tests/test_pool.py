@@ -8,7 +8,7 @@ import torch
 from learning import TABLE_NAMES, TABLES, another, one_minibatch, small, weights_of
 from support import Highest, Lowest
 
-from agents.network import Network, Shape
+from agents.network import Mlp, Network, Shape
 from agents.opponents import SELF, SLOTS, Blocks, Pool
 from agents.policy import save_policy
 from agents.ppo import Config, Learner
@@ -33,8 +33,10 @@ class Noted(Lowest):
 def always_highest(config: Config) -> Network:
     """A network that plays the legal action of the highest number."""
     network = another(config, 0, 0.0)
+    assert isinstance(network.actor, Mlp)
+    bias = network.actor.head.bias
     with torch.no_grad():
-        network.actor.head.bias.copy_(100.0 * torch.arange(len(network.actor.head.bias)))  # type: ignore
+        bias.copy_(100.0 * torch.arange(len(bias)))
     return network
 
 

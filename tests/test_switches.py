@@ -23,11 +23,11 @@ FOUR_TABLES = [
 # ---------------------------------------------------------------- steps of the optimiser
 
 
-def test_a_learning_rate_that_does_not_fall_leaves_the_entropy_to_fall():
+def test_a_learning_rate_that_does_not_fall_leaves_the_entropy_to_fall(monkeypatch):
     learner = Learner(small(anneal=False, learning_rate=0.004, entropy=0.5, entropy_end=0.1))
     weights = []
     epochs = learner.epochs
-    learner.epochs = lambda weight: weights.append(weight) or epochs(weight)  # type: ignore
+    monkeypatch.setattr(learner, "epochs", lambda w: weights.append(w) or epochs(w))
     rates = [learner.update()["charts/learning_rate"] for _ in range(8)]
     assert rates == [0.004] * 8
     np.testing.assert_allclose(weights, [0.1 + 0.4 * left / 8 for left in range(8, 0, -1)])
@@ -46,7 +46,7 @@ def test_advantages_that_are_not_normalised_are_learned_from_as_they_are():
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(0.03, 3), (0.0, 8), (1.0, 8)])
-def test_the_epochs_end_once_a_minibatch_has_moved_too_far(limit, expected):
+def test_the_epochs_end_once_a_minibatch_has_moved_too_far(monkeypatch, limit, expected):
     """Four minibatches an epoch; the third has moved by 0.05."""
     learner = Learner(small(epochs=2, minibatch=128, target_kl=limit))
     moved = iter([0.0, 0.01, 0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -56,7 +56,7 @@ def test_the_epochs_end_once_a_minibatch_has_moved_too_far(limit, expected):
         seen.append(len(mb))
         return torch.tensor([next(moved) if name == "approx_kl" else 1.0 for name in WATCHED])
 
-    learner.learn = learn  # type: ignore[method-assign]
+    monkeypatch.setattr(learner, "learn", learn)
     figures = learner.update()
     assert seen == [128] * expected
     assert figures["losses/approx_kl"] == pytest.approx(0.06 / expected)
@@ -186,7 +186,7 @@ def test_games_with_histories_of_different_lengths_are_learned_together(network)
     """The shorter ones get rows without an event behind them."""
     learner = Learner(small(rules=FOUR_TABLES, observe_as=4, history=True, network=network))
     learner.update()
-    lengths = [table.storage.inputs(0).history.shape[1] for table in learner.tables]  # type: ignore
+    lengths = [table.vec.current().history.shape[1] for table in learner.tables]
     assert len(set(lengths)) > 1
     history = learner.flat("history")
     assert history.shape == (512, max(lengths), 4)
