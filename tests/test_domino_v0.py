@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aec import Beside, everything, is_over, legal_in, moves_from, new_env, new_raw, play_out
-from oracle import agreeing_deals
+from all_deals import agreeing_deals
 from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
 from pettingzoo.test.state_test import test_parallel_env as check_parallel_state
 from pettingzoo.test.state_test import test_state as check_state

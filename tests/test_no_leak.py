@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import Deal, Oracle, _agrees, agreeing_deals, texts_of, tile_of
+from all_deals import agreeing_deals, agrees
+from oracle import Deal, Oracle, texts_of, tile_of
 from support import (
     NUMBER,
     TILE,
@@ -105,7 +106,7 @@ def swapped_deals(oracle: Oracle, seat: int, rng: random.Random, tries: int) -> 
         (a, i), (b, j) = rng.sample(hidden, 2)
         a[i], b[j] = b[j], a[i]
         texts = [texts_of(set(hand)) for hand in hands]
-        if _agrees(oracle, texts, boneyard, len(oracle.events)):
+        if agrees(oracle, texts, boneyard, len(oracle.events)):
             yield texts, [text for tile in boneyard for text in texts_of({tile})]
         else:
             a[i], b[j] = b[j], a[i]

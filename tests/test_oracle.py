@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import Deal, Oracle, agreeing_deals, resolve, text_of, texts_of, tile_of, whole_set
+from all_deals import agreeing_deals
+from oracle import Deal, Oracle, resolve, text_of, texts_of, tile_of, whole_set
 
 CASES = Path(__file__).parent / "cases"
 OPEN_LEAD = {"preset": "estandar", "hand_size": 3, "lead": "seat"}
