@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 
 import numpy as np
 import torch
@@ -161,9 +162,10 @@ class Learner:
         bots = config.bot_names if config.bots else ()
         self.pool = Pool(bots, config.pool_size if config.pool else 0, config.seed, config.device)
         self.tables = self._tables()
-        for name in config.baselines if config.evaluate_every else ():
-            for table in self.tables:
-                load(name).check(table.rules)
+        evaluated = config.baselines if config.evaluate_every else ()
+        self.baselines = [load(name, seed=1, device=config.device) for name in evaluated]
+        for baseline, table in product(self.baselines, self.tables):
+            baseline.check(table.rules)
         self.draw_opponents()
         self.updates = 0
         self.decisions = 0

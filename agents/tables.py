@@ -56,8 +56,10 @@ def _titled(title: str, caption: str) -> Table:
 
 
 def title_of(played: Tournament) -> str:
-    """The game and the number of deals."""
-    return f"{game_title(played.rules)}: {played.budget} a pairing"
+    """The game and the number of deals: those that were played, where pairings differ in it."""
+    deals = sorted({result.deals for result in played.results.values()})
+    told = f"{deals[0]:,} to {deals[-1]:,} deals" if len(deals) > 1 else str(played.budget)
+    return f"{game_title(played.rules)}: {told} a pairing"
 
 
 def cross_table(played: Tournament) -> Table:

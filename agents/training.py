@@ -6,7 +6,6 @@ import signal
 import sys
 from pathlib import Path
 
-from agents.base import load
 from agents.checkpoint import gathered_games, restore
 from agents.config import config_path, described, read_config, split_options
 from agents.evaluate import evaluate
@@ -64,10 +63,10 @@ def evaluations(learner: Learner) -> dict[str, float]:
     figures: dict[str, float] = {}
     tables = learner.tables
     for table, label in zip(tables, labels([table.rules for table in tables]), strict=True):
-        for name in learner.config.baselines:
-            baseline, deals = load(name, seed=1), learner.config.evaluate_deals
+        for baseline in learner.baselines:
+            deals = learner.config.evaluate_deals
             result = evaluate(learner.agent(), baseline, table.rules, deals, seed=10**9)
-            key = f"eval/{name}" if len(tables) == 1 else f"eval/{label}/{name}"
+            key = f"eval/{baseline.name}" if len(tables) == 1 else f"eval/{label}/{baseline.name}"
             figures |= {key: result.mean, f"{key}_ci95": result.ci95}
     return figures
 

@@ -1,6 +1,7 @@
 """A tournament as people and programs read it: table, CSV, heat map, and by the command."""
 
 import csv
+import dataclasses
 import json
 
 import pytest
@@ -10,7 +11,7 @@ from agents import AgentError, tables, tournament
 from agents.cli import main
 from agents.evaluate import evaluate
 from agents.result import Budget
-from agents.tables import cross_table, write_csv, write_heat_map
+from agents.tables import cross_table, title_of, write_csv, write_heat_map
 from agents.tournament import Tournament
 from domino_env.rules import Rules
 
@@ -25,6 +26,13 @@ def small():
     played.failures["agent 0", "agent 2"] = "agent 2: raised"
     del played.results["agent 0", "agent 2"]
     return played
+
+
+def test_the_title_tells_how_many_deals_were_played_where_pairings_differ(small):
+    (pair, result), *_ = small.results.items()
+    assert title_of(small) == "sin_robo, 2 seats: 400 deals a pairing"
+    small.results[pair] = dataclasses.replace(result, deals=50)
+    assert title_of(small) == "sin_robo, 2 seats: 50 to 400 deals a pairing"
 
 
 def test_the_table_has_the_strongest_first_and_the_reward_of_the_row(small):
