@@ -204,7 +204,7 @@ def test_games_that_do_not_divide_evenly_are_all_played():
 
 
 def test_the_results_of_several_games_have_names_of_their_own():
-    learner = Learner(small(rules=FOUR_TABLES, observe_as=4, evaluate_deals=4))
+    learner = Learner(small(rules=FOUR_TABLES, observe_as=4, evaluate_every=1, evaluate_deals=4))
     figures = evaluations(learner)
     names = ["cabra-2", "sin_robo-3", "estandar-4", "cabra-pairs"]
     assert list(figures) == [
@@ -213,7 +213,7 @@ def test_the_results_of_several_games_have_names_of_their_own():
     same = Rules.preset("cabra", target=50)
     games = [Rules.preset("cabra"), Rules.preset("sin_robo"), same]
     assert labels(games) == ["cabra-2-0", "sin_robo-2", "cabra-2-2"]
-    one = Learner(small(evaluate_deals=4, baselines=("random", "expert")))
+    one = Learner(small(evaluate_every=1, evaluate_deals=4, baselines=("random", "expert")))
     assert [*evaluations(one)][::2] == ["eval/random", "eval/expert"]
 
 
