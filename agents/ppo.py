@@ -13,7 +13,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import reduce
 from itertools import product
 
@@ -24,10 +24,10 @@ from torch import Tensor
 
 from agents.base import load
 from agents.network import Inputs, Network
-from agents.opponents import Blocks, Pool
+from agents.opponents import Blocks, Pool, Teacher
 from agents.parallel import Ranks
 from agents.policy import PolicyAgent, device_of, load_policy
-from agents.selfplay import Storage, Workers, advantages, collect, parameters_of
+from agents.selfplay import Others, Storage, Workers, advantages, collect, parameters_of
 from agents.settings import Config, check, in_bf16, shape_of
 from domino_env import DominoVec, Rules
 
@@ -49,14 +49,15 @@ class Minibatch:
     log_prob: Tensor
     advantage: Tensor
     returns: Tensor
+    advice: Tensor
 
     def __len__(self) -> int:
         return len(self.action)
 
     def rows(self, rows: slice) -> Minibatch:
         """Some of its decisions."""
-        rest = (self.mask, self.action, self.log_prob, self.advantage, self.returns)
-        return Minibatch(self.inputs.rows(rows), *(tensor[rows] for tensor in rest))
+        tensors = (getattr(self, field.name) for field in fields(self)[1:])
+        return Minibatch(self.inputs.rows(rows), *(tensor[rows] for tensor in tensors))
 
 
 @dataclass
@@ -67,11 +68,27 @@ class Loss:
     watched: Tensor
 
 
-WATCHED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "magnet")
+WATCHED = (
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "approx_kl",
+    "clip_fraction",
+    "magnet",
+    "imitation",
+)
+
+
+@dataclass
+class Weights:
+    """The weights of a loss that change over a run."""
+
+    entropy: float
+    teacher: float = 0.0
 
 
 def loss_of(
-    network: Network, mb: Minibatch, config: Config, entropy_weight: float, magnet: Network | None
+    network: Network, mb: Minibatch, config: Config, weights: Weights, magnet: Network | None
 ) -> Loss:
     """The PPO loss, summed over a minibatch (its caller divides), and figures to watch."""
     with torch.autocast(config.device, torch.bfloat16, enabled=in_bf16(config)):
@@ -88,16 +105,20 @@ def loss_of(
     value_loss = 0.5 * (value.float() - mb.returns).pow(2).sum()
     probs = log_probs.exp()
     entropy = -(probs * log_probs).sum()
-    total = policy_loss + config.value_weight * value_loss - entropy_weight * entropy
+    total = policy_loss + config.value_weight * value_loss - weights.entropy * entropy
     pull = torch.zeros(())
     if config.magnet != "none":
         pull = (probs * (log_probs - magnet_log_probs(magnet, mb, config))).sum()
         total = total + config.magnet_weight * pull
+    imitation = torch.zeros(())
+    if weights.teacher:
+        imitation = -log_probs.gather(1, mb.advice[:, None]).sum()
+        total = total + weights.teacher * imitation
     with torch.no_grad():
         approx_kl = (ratio - 1 - log_ratio).sum()
         clip_fraction = (ratio != clipped).float().sum()
-    watched = (policy_loss, value_loss, entropy, approx_kl, clip_fraction, pull.to(total.device))
-    return Loss(total, torch.stack([figure.detach() for figure in watched]))
+    watched = (policy_loss, value_loss, entropy, approx_kl, clip_fraction, pull, imitation)
+    return Loss(total, torch.stack([figure.detach().to(total.device) for figure in watched]))
 
 
 @torch.no_grad()
@@ -161,11 +182,13 @@ class Learner:
         self.workers = Workers(config.workers)
         bots = config.bot_names if config.bots else ()
         self.pool = Pool(bots, config.pool_size if config.pool else 0, config.seed, config.device)
+        self.teacher = Teacher(config.teacher, config.device) if config.teacher else None
         self.tables = self._tables()
         evaluated = config.baselines if config.evaluate_every else ()
         self.baselines = [load(name, seed=1, device=config.device) for name in evaluated]
-        for baseline, table in product(self.baselines, self.tables):
-            baseline.check(table.rules)
+        asked = [*self.baselines, *([self.teacher.agent] if self.teacher else [])]
+        for agent, table in product(asked, self.tables):
+            agent.check(table.rules)
         self.draw_opponents()
         self.updates = 0
         self.decisions = 0
@@ -217,9 +240,9 @@ class Learner:
         rate = config.learning_rate * (left if config.anneal else 1)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        self.rollout()
-        entropy_weight = config.entropy_end + (config.entropy - config.entropy_end) * left
-        watched = self.epochs(entropy_weight)
+        weights = self.weights(left)
+        self.rollout(taught=weights.teacher > 0)
+        watched = self.epochs(weights)
         self.average_weights()
         explained = self.explained_variance()
         for table in self.tables:
@@ -237,15 +260,26 @@ class Learner:
             **{f"opponents/{name}": share for name, share in self.opponent_results()},
         }
 
-    def rollout(self) -> None:
-        """Play K steps at every table, and work out the advantages."""
+    def weights(self, left: float) -> Weights:
+        """The weights of the loss where that share of the schedule is left."""
+        config = self.config
+        entropy = config.entropy_end + (config.entropy - config.entropy_end) * left
+        taught = bool(config.teacher) and config.teacher_share > 0
+        over = (1 - left) / config.teacher_share if taught else 1.0
+        return Weights(entropy, config.teacher_weight * max(0.0, 1 - over))
+
+    def rollout(self, taught: bool = False) -> None:
+        """Play K steps at every table, with the teacher's advice if `taught`; advantages."""
         config, acting = self.config, self.acting()
         results = torch.zeros(len(self.pool.won), 2, dtype=torch.float64)
         for table in self.tables:
             # All processes draw the same numbers, and use those of their own games.
             uniform = self.random.random((config.steps, table.total))[:, table.mine]
             table.blocks.begin(self.updates)
-            others = table.blocks if table.blocks.any else None
+            others: list[Others] = [table.blocks] if table.blocks.any else []
+            if taught and self.teacher is not None:
+                self.teacher.begin((config.seed, self.updates, table.mine.start))
+                others.append(self.teacher)
             collect(table.vec, table.storage, acting, uniform, self.workers, others)
             if config.reward_scale != 1:
                 table.storage.reward /= config.reward_scale
@@ -259,11 +293,11 @@ class Learner:
             return self.network
         return copy.deepcopy(self.network).to(torch.bfloat16)
 
-    def epochs(self, entropy_weight: float) -> dict[str, float]:
+    def epochs(self, weights: Weights) -> dict[str, float]:
         """The steps of the optimiser on a rollout; the means of WATCHED over its minibatches."""
         watched = []
         for mb in self.minibatches():
-            watched.append(self.learn(mb, entropy_weight))
+            watched.append(self.learn(mb, weights))
             if (
                 self.config.target_kl
                 and watched[-1][WATCHED.index("approx_kl")] > self.config.target_kl
@@ -283,7 +317,7 @@ class Learner:
         if self.config.normalise:
             advantage = (advantage - mean) / (deviation + 1e-8)
         inputs = Inputs(**{name: flat(name) for name in self.tables[0].storage.parts})
-        rest = [flat("mask"), flat("action"), flat("log_prob"), advantage, returns]
+        rest = [flat("mask"), flat("action"), flat("log_prob"), advantage, returns, flat("advice")]
         local = self.local_rows(learns)
         for _ in range(self.config.epochs):
             order = self.random.permutation(self.config.games * self.config.steps)
@@ -320,7 +354,7 @@ class Learner:
         mean = total / max(count, 1)
         return mean, max(square / max(count, 1) - mean**2, 0.0) ** 0.5
 
-    def learn(self, mb: Minibatch, entropy_weight: float) -> Tensor:
+    def learn(self, mb: Minibatch, weights: Weights) -> Tensor:
         """One step of the optimiser; its gradient is summed over pieces of the minibatch.
 
         Pieces that fit into the cache are a quarter faster than the whole, and since their order
@@ -328,7 +362,7 @@ class Learner:
         """
 
         def share(part: slice) -> tuple[Tensor, Tensor]:
-            loss = loss_of(self.network, mb.rows(part), self.config, entropy_weight, self.magnet)
+            loss = loss_of(self.network, mb.rows(part), self.config, weights, self.magnet)
             grads = torch.autograd.grad(loss.total, self.parameters)
             return torch.cat([grad.flatten() for grad in grads]), loss.watched
 

@@ -48,7 +48,7 @@ class Storage:
     """One rollout: K steps of B games, in the order [K, B]; slot K is where the next one begins.
 
     `parts` are those of `Inputs` that the network is shown. `learns` is where the decision is the
-    learner's, and not an opponent's.
+    learner's, and not an opponent's; `advice` what a teacher would have played there.
     """
 
     observation: Tensor  # uint8 [K + 1, B, D]; so with the other parts, where there are any
@@ -71,6 +71,7 @@ class Storage:
         self.log_prob = torch.zeros(shape)
         self.value = torch.zeros(shape)
         self.learns = torch.ones(shape, dtype=torch.bool)
+        self.advice = torch.zeros(shape, dtype=torch.int64)
         self.advantage = torch.zeros(steps, vec.num_games)
         self.batches = [self._batch(vec, k) for k in range(steps + 1)]
 
@@ -94,10 +95,10 @@ class Storage:
 
 
 class Others(Protocol):
-    """Those who play the seats that are not the learner's (`agents.opponents`)."""
+    """Opponents, or a teacher, who look at every step of a rollout (`agents.opponents`)."""
 
     def move(self, vec: DominoVec, storage: Storage, k: int, uniform: np.ndarray) -> None:
-        """Write their actions at step k, and where the learner's decisions are."""
+        """Write their actions at step k, and where the learner's decisions are; or their advice."""
         ...
 
 
@@ -107,7 +108,7 @@ def collect(
     network: Acting,
     uniform: np.ndarray,
     workers: Workers,
-    others: Others | None = None,
+    others: Sequence[Others] = (),
 ) -> None:
     """Play K steps in every game from slot 0 of the storage on, all seats by `network`.
 
@@ -132,8 +133,8 @@ def collect(
 
         workers.map(choose, storage.games)
         if not last:
-            if others is not None:
-                others.move(vec, storage, k, luck)
+            for other in others:
+                other.move(vec, storage, k, luck)
             vec.step(storage.action[k].numpy(), out=storage.batches[k + 1])
 
 

@@ -73,6 +73,12 @@ class Config:
     """weight of the divergence from the magnet"""
     magnet_every: AtLeast1 = 100
     """updates between two copies of a periodic magnet"""
+    teacher: str = ""
+    """agent whose moves are imitated at first (kickstarting, arXiv 1803.03835)"""
+    teacher_weight: NotNegative = 1.0
+    """weight of the imitation at the beginning"""
+    teacher_share: Share = 0.3
+    """share of the run over which that falls to nothing"""
     gradient_norm: Positive = 0.5
     """largest norm of a gradient"""
     average: Share = 0.99

@@ -9,7 +9,7 @@ from support import TILE
 from agents.base import View
 from agents.network import Attention, Inputs, Network, Shape
 from agents.policy import PolicyAgent, load_policy, save_policy
-from agents.ppo import Learner, loss_of
+from agents.ppo import Learner, Weights, loss_of
 from agents.selfplay import parameters_of
 from domino_env import DominoVec, Rules
 from domino_env.observation import observation_layout
@@ -182,7 +182,7 @@ def test_a_policy_with_a_privileged_critic_is_saved_and_plays_without_the_state(
 def test_the_gradient_reaches_every_parameter(network):
     config = small(network=network, hidden=(16, 16), games=32, **EVERYTHING)
     learner, net = Learner(config), another(config, 1)
-    loss = loss_of(net, one_minibatch(learner), config, 0.05, None)
+    loss = loss_of(net, one_minibatch(learner), config, Weights(0.05), None)
     grads = torch.autograd.grad(loss.total, parameters_of(net))
     for (name, _), grad in zip(net.named_parameters(), grads, strict=True):
         assert grad.abs().max() > 1e-6, name
@@ -202,7 +202,7 @@ def test_bfloat16_comes_close_to_float32(network):
     assert rounded.dtype == torch.bfloat16
     assert (exact - rounded).abs().max() < 0.05 * exact.abs().max()
     gradients = [
-        flat_gradient(loss_of(net, mb, c, 0.05, None).total, parameters_of(net))
+        flat_gradient(loss_of(net, mb, c, Weights(0.05), None).total, parameters_of(net))
         for c in (config, small(network=network, **EVERYTHING))
     ]
     scale = np.abs(gradients[1]).max()

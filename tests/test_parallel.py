@@ -15,7 +15,7 @@ from learning import another, one_minibatch, resumed, small, started, weights_of
 
 from agents.parallel import Ranks
 from agents.policy import save_policy
-from agents.ppo import Config, Learner
+from agents.ppo import Config, Learner, Weights
 
 ROOT = Path(__file__).resolve().parent.parent
 # A sum in another order differs by some roundings of float32, 6e-8 each. Adam's steps then do too,
@@ -123,7 +123,7 @@ def test_a_process_without_any_decision_of_a_minibatch_gives_nothing():
     learner = Learner(small())
     nothing = one_minibatch(learner).rows(slice(0, 0))
     before = weights_of(learner.network)
-    watched = learner.learn(nothing, 0.05)
+    watched = learner.learn(nothing, Weights(0.05))
     np.testing.assert_array_equal(weights_of(learner.network), before)
     assert watched.tolist() == [0.0] * len(watched)
 

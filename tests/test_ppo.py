@@ -11,7 +11,7 @@ from learning import another, flat_gradient, one_minibatch, small
 
 from agents.base import load
 from agents.evaluate import evaluate
-from agents.ppo import WATCHED, Config, Learner, Minibatch, loss_of, masked_log_softmax
+from agents.ppo import WATCHED, Config, Learner, Minibatch, Weights, loss_of, masked_log_softmax
 from agents.selfplay import parameters_of
 from agents.settings import in_bf16
 from agents.training import StopOnInterrupt, evaluations
@@ -45,7 +45,7 @@ def test_entropy_is_over_legal_moves_only():
         for parameter in learner.parameters:
             parameter.zero_()
     mb = one_minibatch(learner)
-    loss = loss_of(learner.network, mb, learner.config, 0.1, None)
+    loss = loss_of(learner.network, mb, learner.config, Weights(0.1), None)
     entropy = loss.watched[WATCHED.index("entropy")]
     expected = sum(math.log(m) for m in (mb.mask != 0).sum(1).tolist())
     assert entropy.item() == pytest.approx(expected, rel=1e-5)
@@ -60,11 +60,12 @@ def chances_of(logits, mask):
     return [odds / odds.sum() for odds in found]
 
 
-def loss_by_formula(network, mb, config, entropy_weight, magnet):
+def loss_by_formula(network, mb, config, weights, magnet):
     """The loss and WATCHED in float64, decision by decision, from arXiv 1707.06347.
 
     The dual clip is (5) of arXiv 1912.09729: the gain of a negative advantage A is at least
-    c A. The magnet is the divergence of the policy from it, sum p log(p / q).
+    c A. The magnet is the divergence of the policy from it, sum p log(p / q). Imitation is the
+    cross-entropy of the teacher's moves (arXiv 1803.03835, of a teacher without doubt).
     """
     with torch.no_grad():
         logits, values = (tensor.double() for tensor in network(mb.inputs))
@@ -86,14 +87,19 @@ def loss_by_formula(network, mb, config, entropy_weight, magnet):
         sums["clip_fraction"] += ratio != within
         if config.magnet != "none":
             sums["magnet"] += (chances * np.log(chances / towards)).sum()
+        if weights.teacher:
+            sums["imitation"] -= math.log(chances[legal.tolist().index(int(mb.advice[i]))])
     total = sums["policy_loss"] + config.value_weight * sums["value_loss"]
-    total += config.magnet_weight * sums["magnet"] - entropy_weight * sums["entropy"]
+    total += config.magnet_weight * sums["magnet"] - weights.entropy * sums["entropy"]
+    total += weights.teacher * sums["imitation"]
     return total, [sums[name] for name in WATCHED]
 
 
-@pytest.mark.parametrize("dual_clip", [0.0, 1.5])
-@pytest.mark.parametrize("magnet", ["none", "uniform", "periodic"])
-def test_the_loss_is_that_of_the_formula(magnet, dual_clip):
+@pytest.mark.parametrize(
+    ("magnet", "dual_clip", "teacher"),
+    [("none", 0, 0), ("none", 1.5, 0.4), ("uniform", 0, 0.4), ("periodic", 1.5, 0)],
+)
+def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher):
     rules = {"preset": "estandar", "seats": 3}
     learner = Learner(small(rules=rules, magnet=magnet, magnet_weight=0.3, dual_clip=dual_clip))
     mb = one_minibatch(learner)
@@ -101,15 +107,18 @@ def test_the_loss_is_that_of_the_formula(magnet, dual_clip):
     mb.log_prob = mb.log_prob + 0.5 * noise  # so that many ratios leave the range
     pull = another(learner.config, 1) if magnet == "periodic" else None
     network = another(learner.config, 2)
-    loss = loss_of(network, mb, learner.config, 0.07, pull)
-    total, watched = loss_by_formula(network, mb, learner.config, 0.07, pull)
+    mb.advice = mb.mask.argmax(1)
+    weights = Weights(0.07, teacher)
+    loss = loss_of(network, mb, learner.config, weights, pull)
+    total, watched = loss_by_formula(network, mb, learner.config, weights, pull)
     seen = dict(zip(WATCHED, watched, strict=True))
     assert 0.2 < seen["clip_fraction"] / len(mb) < 0.9
     assert (seen["magnet"] > 1) == (magnet != "none")
+    assert (seen["imitation"] > 1) == (teacher > 0)
     assert loss.total.item() == pytest.approx(total, rel=1e-4)
     np.testing.assert_allclose(loss.watched, watched, rtol=1e-4)
     if dual_clip:
-        other = loss_of(network, mb, small(rules=rules), 0.07, pull)
+        other = loss_of(network, mb, small(rules=rules), weights, pull)
         assert other.watched[0] > loss.watched[0] + 1  # it did bound some of the losses
 
 
@@ -120,7 +129,7 @@ def test_a_uniform_magnet_has_the_gradient_of_that_much_entropy():
     parameters = parameters_of(network)
 
     def gradient(config, entropy_weight):
-        total = loss_of(network, mb, config, entropy_weight, None).total / len(mb)
+        total = loss_of(network, mb, config, Weights(entropy_weight), None).total / len(mb)
         return flat_gradient(total, parameters)
 
     pulled = gradient(config, 0.05)
@@ -139,7 +148,7 @@ def test_the_policy_that_learns_is_at_first_the_one_that_played(bf16):
 
 def gradients(learner: Learner, mb: Minibatch) -> np.ndarray:
     """The gradient that a step of the optimiser uses."""
-    learner.learn(mb, 0.05)
+    learner.learn(mb, Weights(0.05))
     flat = [
         parameter.grad.flatten() for parameter in learner.parameters if parameter.grad is not None
     ]
@@ -162,7 +171,7 @@ def test_the_gradient_of_two_workers_is_that_of_one(bf16, tolerance):
 def test_the_gradient_is_that_of_the_mean_loss_and_is_clipped():
     mb = one_minibatch(Learner(small()))
     learner = Learner(small())
-    total = loss_of(learner.network, mb, learner.config, 0.05, None).total / len(mb.action)
+    total = loss_of(learner.network, mb, learner.config, Weights(0.05), None).total / len(mb.action)
     plain = flat_gradient(total, learner.parameters)
     free = gradients(Learner(small(workers=2, gradient_norm=1e9)), mb)
     np.testing.assert_allclose(free, plain, atol=1e-6)
@@ -210,7 +219,7 @@ def test_learning_rate_and_entropy_weight_fall_over_the_run():
     learner = Learner(small(learning_rate=0.004, entropy=0.5, entropy_end=0.1))
     seen = []
     learn = learner.learn
-    learner.learn = lambda mb, weight: seen.append(weight) or learn(mb, weight)  # type: ignore
+    learner.learn = lambda mb, w: seen.append(w.entropy) or learn(mb, w)  # type: ignore
     rates = []
     while not learner.finished:
         seen.clear()

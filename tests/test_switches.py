@@ -8,11 +8,11 @@ import torch
 from learning import TABLES, one_minibatch, small, weights_of
 
 from agents import cli
-from agents.base import AgentError
+from agents.base import AgentError, View, load
 from agents.policy import save_policy
-from agents.ppo import WATCHED, Learner, shape_of
+from agents.ppo import WATCHED, Learner, Weights, shape_of
 from agents.training import evaluations, labels
-from domino_env import Rules
+from domino_env import DominoVec, Rules
 
 FOUR_TABLES = [
     {"preset": preset, **table}
@@ -27,7 +27,7 @@ def test_a_learning_rate_that_does_not_fall_leaves_the_entropy_to_fall(monkeypat
     learner = Learner(small(anneal=False, learning_rate=0.004, entropy=0.5, entropy_end=0.1))
     weights = []
     epochs = learner.epochs
-    monkeypatch.setattr(learner, "epochs", lambda w: weights.append(w) or epochs(w))
+    monkeypatch.setattr(learner, "epochs", lambda w: weights.append(w.entropy) or epochs(w))
     rates = [learner.update()["charts/learning_rate"] for _ in range(8)]
     assert rates == [0.004] * 8
     np.testing.assert_allclose(weights, [0.1 + 0.4 * left / 8 for left in range(8, 0, -1)])
@@ -91,6 +91,41 @@ def test_a_magnet_holds_the_policy_back():
 def test_only_a_periodic_magnet_takes_memory():
     assert Learner(small()).magnet is None
     assert Learner(small(magnet="uniform")).magnet is None
+
+
+# ---------------------------------------------------------------- the teacher
+
+
+def test_the_advice_is_what_the_teacher_plays_in_each_position():
+    learner = Learner(small(teacher="expert", steps=4))
+    (table,) = learner.tables
+    assert learner.teacher is not None
+    expert, games = load("expert"), table.vec.games.copy()
+    learner.rollout(taught=True)
+    for k in range(4):
+        expected = expert.act(View.of(table.rules, games, expert.uses))
+        np.testing.assert_array_equal(table.storage.advice[k], expected)
+        vec = DominoVec(64, table.rules)
+        vec.games[:] = games
+        vec.step(table.storage.action[k].numpy())
+        games = vec.games.copy()
+
+
+def test_a_run_learns_to_play_as_its_teacher():
+    learner = Learner(small(teacher="heaviest", teacher_share=1.0, learning_rate=0.03, games=256))
+    before = learner.update()["losses/imitation"]
+    for _ in range(6):
+        after = learner.update()["losses/imitation"]
+    assert after < 0.5 * before
+
+
+def test_the_teacher_falls_silent_when_its_share_of_the_run_is_over():
+    learner = Learner(small(teacher="expert", teacher_weight=2.0, teacher_share=0.5))
+    found = [learner.weights(left).teacher for left in (1.0, 0.75, 0.5, 0.25)]
+    assert found == pytest.approx([2.0, 1.0, 0.0, 0.0])
+    figures = [learner.update()["losses/imitation"] for _ in range(8)]
+    assert [figure > 0 for figure in figures] == [True] * 4 + [False] * 4
+    assert Learner(small()).weights(1.0).teacher == 0
 
 
 # ---------------------------------------------------------------- where it begins
@@ -158,7 +193,7 @@ def one_of_four(learner: Learner, k: int) -> Learner:
 
 def gradient_of(learner: Learner) -> np.ndarray:
     """That of all decisions of a first rollout."""
-    learner.learn(one_minibatch(learner), 0.05)
+    learner.learn(one_minibatch(learner), Weights(0.05))
     return np.concatenate([p.grad.flatten() for p in learner.parameters if p.grad is not None])
 
 
