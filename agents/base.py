@@ -10,7 +10,6 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -164,23 +163,34 @@ KINDS: dict[str, Kind] = {
     "cfr": Kind("agents.exact:Cfr", "N"),
     "pimc": Kind("agents.pimc:Pimc", "N"),
 }
+SEARCH = "+search:"  # between the name of a trained policy and the budget of its search
 
 
 def load(name: str, seed: int | None = None, device: str = "cpu") -> Agent:
-    """The agent of that name: a bot, or the folder of a run or policy if it has a slash.
+    """The agent of that name: a bot, a shipped policy, or the folder of a run or policy.
 
-    `seed` is that of its random choices (None: from the system), `device` where a network runs.
+    A preset's name, "cabra", means the policies shipped for its game, "cabra-2" one of them
+    (shipped.py); a name with a slash is a folder. "+search:50" behind any of them makes it search
+    (policy_search.py). `seed` is that of the agent's random choices (None: from the system),
+    `device` where a network runs.
     Raises `AgentError`, with the nearest name, if there is no such agent.
     """
     if not isinstance(name, str):
         raise AgentError(f"agent: found {name!r}, expected {_examples()}")
     kind, colon, argument = name.partition(":")
-    if kind in KINDS:
+    searching, search, budget = name.rpartition(SEARCH)
+    if search:
+        policy = load(searching, seed, device)
+        agent = import_trained("agents.policy_search", name).PolicySearch(policy, budget, seed)
+    elif kind in KINDS:
         agent = _make(kind, name, argument if colon else None, seed)
+    elif _shipped().game_of(name):
+        agent = _shipped().Shipped(name, seed, device)
     elif is_folder(name):
         agent = _load_policy(name, seed, device)
     else:
-        near = get_close_matches(kind.casefold(), KINDS, n=1, cutoff=0.5)
+        known = [*KINDS, *_shipped().shipped_games(), *_shipped().shipped()]
+        near = get_close_matches(kind.casefold(), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"expected {_examples()}"
         raise AgentError(f"agent: there is no {name!r}, {hint}")
     agent.name = name
@@ -188,14 +198,20 @@ def load(name: str, seed: int | None = None, device: str = "cpu") -> Agent:
 
 
 def is_folder(name: str) -> bool:
-    """Whether a name means the folder of a run or policy: it has a slash, or is a folder."""
-    known = name.partition(":")[0] in KINDS
-    return not known and ("/" in name or "\\" in name or (name != "" and Path(name).is_dir()))
+    """Whether a name means the folder of one policy: it has a slash, is a folder, or is shipped."""
+    if name == "" or name.partition(":")[0] in KINDS or _shipped().game_of(name) or SEARCH in name:
+        return False
+    return "/" in name or "\\" in name or _shipped().folder_of(name).is_dir()
 
 
 def _examples() -> str:
-    names = (f"{name}:{kind.argument}" if kind.argument else name for name, kind in KINDS.items())
-    return f"{', '.join(names)} or the folder of a run"
+    bots = (f"{name}:{kind.argument}" if kind.argument else name for name, kind in KINDS.items())
+    trained = [*_shipped().shipped_games(), *_shipped().shipped()]
+    return f"{', '.join([*bots, *trained])} or the folder of a run"
+
+
+def _shipped() -> Any:
+    return import_module("agents.shipped")  # which itself needs this module
 
 
 def _make(kind: str, name: str, argument: str | None, seed: int | None) -> Agent:
@@ -210,7 +226,7 @@ def _make(kind: str, name: str, argument: str | None, seed: int | None) -> Agent
 
 
 def _load_policy(name: str, seed: int | None, device: str) -> Agent:
-    if not Path(name).is_dir():
+    if not _shipped().folder_of(name).is_dir():
         raise AgentError(f"agent: there is no folder {name!r}, expected that of a run or policy")
     return import_trained("agents.policy", name).load_policy(name, seed, device)
 

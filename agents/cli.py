@@ -38,7 +38,8 @@ class Play(RulesOptions):
     """Play against an agent in the terminal."""
 
     agent: Annotated[Positional[str], arg(metavar="AGENT")]
-    """The agent in all other seats: a bot, or the folder of a trained one."""
+    """The agent in all other seats: a bot, a shipped policy (cabra, cabra-2), or the folder of a
+    trained one."""
     seat: Annotated[int, arg(metavar="N")] = 0
     """Your seat, from 0."""
     seed: Annotated[int | None, arg(metavar="S", help_behavior_hint="")] = None
@@ -86,7 +87,7 @@ class Train:
     """Train an agent: `domino train CONFIG --help` lists the fields that can be changed."""
 
     config: Annotated[Positional[str], arg(metavar="CONFIG [--FIELD VALUE ...]")]
-    """A YAML file, or the name of a shipped config."""
+    """A YAML file, or the name of a shipped config (cabra, policies/cabra-2)."""
 
     def run(self) -> int:
         """See `_train`, which gets the options as they are."""

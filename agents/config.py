@@ -43,13 +43,24 @@ C = TypeVar("C", bound=Configuration)
 def config_path(name: str) -> Path:
     """The file of a config: `name` itself if it ends in .yaml, else that of a shipped config.
 
-    Raises `FileNotFoundError`, listing what is shipped, if there is no such file.
+    A config in a folder of them is called so: `policies/cabra-2`. Raises `FileNotFoundError`,
+    listing what is shipped, if there is no such file.
     """
     path = Path(name) if name.endswith(".yaml") else CONFIGS / f"{name}.yaml"
     if not path.is_file():
-        shipped = ", ".join(sorted(p.stem for p in CONFIGS.glob("*.yaml")))
-        raise FileNotFoundError(f"config: there is no {name!r}, shipped are {shipped}")
+        raise FileNotFoundError(f"config: there is no {name!r}, shipped are {_shipped_configs()}")
     return path
+
+
+def _shipped_configs() -> str:
+    """The names of all shipped configs, each folder's together: `cabra; policies/ cabra-2, ...`."""
+    folders: dict[Path, list[str]] = {}
+    for path in sorted(CONFIGS.rglob("*.yaml"), key=lambda path: (len(path.parts), path)):
+        folders.setdefault(path.parent.relative_to(CONFIGS), []).append(path.stem)
+    return "; ".join(
+        ("" if folder == Path() else f"{folder.as_posix()}/ ") + ", ".join(names)
+        for folder, names in folders.items()
+    )
 
 
 def read_config(path: Path, kind: type[C], changes: Sequence[str] = ()) -> C:

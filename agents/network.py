@@ -2,14 +2,15 @@
 
 `mlp` takes everything as one vector. `attention` has a token for each tile, one for the rest of
 the table and, with `history`, one for each event; its logits of a tile come from that tile's token.
+`graph` adds to an `mlp` a vector for each pip, with the same weights for all pips and both ends.
 
-Letters: `B` positions, `P` places, `T` tiles, `A` actions, `D` observation length, `H` rows of
-history, `W` width.
+Letters: `B` positions, `P` places, `N` pips, `T` tiles, `A` actions, `D` observation length,
+`H` rows of history, `W` width.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -55,8 +56,9 @@ class Shape:
     rules: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=64)]
     """`Rules.to_dict()` of the games that it is trained for, all of one set"""
     hidden: Annotated[list[Width], Meta(max_length=64)]
-    """widths of the hidden layers; of `attention` the first for all, one block for each"""
-    network: Literal["mlp", "attention"] = "mlp"
+    """widths of the hidden layers; of `attention` the first for all, one block for each; of `graph`
+    the first for both layers of its `mlp`, the second for its pips, one round for each but one"""
+    network: Literal["mlp", "attention", "graph"] = "mlp"
     history: bool = False
     """it is shown the history too"""
     belief: bool = False
@@ -95,7 +97,7 @@ class Network(nn.Module):
         super().__init__()
         self.shape = shape
         games = [Rules.from_dict(rules) for rules in shape.rules]
-        self.actor = (Attention if shape.network == "attention" else Mlp)(shape, games)
+        self.actor = ACTORS[shape.network](shape, games)
         width = self.actor.width
         self.critic_body: nn.Module | None = None
         if shape.privileged:
@@ -208,6 +210,81 @@ class Mlp(nn.Module):
         return self.head(hidden), hidden
 
 
+class Graph(nn.Module):
+    """A vector for each pip; the tiles that join two pips carry messages between them.
+
+    The weights are the same for all pips and for both ends, so what is learned of one is known of
+    all. A play is scored by the pip that becomes an end and by the pip of the other end, and that
+    is added to the logits of an `mlp`, which also sees what is no matter of pips.
+    """
+
+    joins: Tensor
+    ends: Tensor
+    value: Tensor
+
+    def __init__(self, shape: Shape, games: list[Rules]) -> None:
+        super().__init__()
+        if len(shape.hidden) < 2:
+            raise ValueError(f"hidden: found {len(shape.hidden)} widths, expected two for graph")
+        (table, width), rules = shape.hidden[:2], games[0]
+        self.base = Mlp(replace(shape, hidden=[table, table]), games)
+        self.layout = observation_layout(rules, shape.observe_as)
+        self.tiles, pips = rules.tiles, rules.set + 1
+        low, high = (torch.from_numpy(half[: self.tiles].astype("int64")) for half in (LOW, HIGH))
+        joins = torch.zeros(pips, pips, dtype=torch.int64)
+        joins[low, high] = joins[high, low] = torch.arange(self.tiles)
+        self.register_buffer("joins", joins.flatten(), persistent=False)  # the tile of two pips
+        self.register_buffer("ends", low + high, persistent=False)
+        self.register_buffer("value", torch.arange(pips) / pips, persistent=False)
+        places = self.layout["hand_size"][1][0]
+        relations = 2 + places + (places + 1 if shape.belief else 0)
+        self.pip = nn.Linear(2 * relations + 2 * places + 2, width)
+        rounds = len(shape.hidden) - 1
+        self.own = nn.ModuleList(nn.Linear(width, width) for _ in range(rounds))
+        self.message = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in self.own)
+        self.context = nn.ModuleList(nn.Linear(table, width, bias=False) for _ in self.own)
+        self.new_end, self.other_end = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.score = small_head(width, 1)
+        self.width = table + 2 * width
+
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Logits [B, A]; and the table [B, W] with the mean pip and the sum of both ends."""
+        logits, table = self.base(inputs)
+        vector = self.base.scale(inputs.observation)
+        part = {name: vector[:, where].view(-1, *n) for name, (where, n) in self.layout.items()}
+        ends = torch.stack([part["left"], part["right"]], 1)  # [B, 2, N]
+        pips, joined = self._of_pips(part, inputs.belief)
+        x = F.relu(self.pip(pips))
+        for own, message, context in zip(self.own, self.message, self.context, strict=True):
+            told = (joined @ x[:, None]).transpose(1, 2).flatten(2)  # [B, N, 2 W]
+            x = F.relu(own(x) + message(told) + context(table)[:, None])
+        at_ends = ends @ x  # [B, 2, W]
+        new, other = self.new_end(x)[:, None], self.other_end(at_ends.flip(1))[:, :, None]
+        scores = self.score(F.relu(new + other)).squeeze(-1)  # [B, 2, N]
+        scores = scores * ends.sum(2, keepdim=True)  # nothing where the table is empty
+        becomes = (self.ends - ends.argmax(2, keepdim=True)).clamp(0, scores.shape[2] - 1)
+        plays = scores.gather(2, becomes).transpose(1, 2).flatten(1)  # [B, 2 T]
+        logits = logits + F.pad(plays, (0, logits.shape[1] - plays.shape[1]))
+        return logits, torch.cat([table, x.mean(1), at_ends.sum(1)], 1)
+
+    def _of_pips(self, part: dict[str, Tensor], belief: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What is known of each pip, [B, N, .]; by own and by unseen tiles joined, [B, 2, N, N]."""
+        hand, placed = part["hand"][:, None], part["placed"]
+        relations = [hand, 1 - hand - placed.sum(1, keepdim=True), placed]
+        if belief is not None:
+            relations.append(belief.to(hand.device).to(hand.dtype))
+        of_tiles = torch.cat(relations, 1)  # [B, R, T]
+        joined = of_tiles[..., self.joins].unflatten(-1, (len(self.value), -1))
+        found = [joined.sum(3), joined.diagonal(0, 2, 3), part["lacks"]]
+        left, right = part["left"][:, None], part["right"][:, None]
+        found += [
+            left + right,
+            left * part["left_by"][..., None] + right * part["right_by"][..., None],
+        ]
+        found.append(self.value.expand(len(hand), 1, -1))
+        return torch.cat(found, 1).transpose(1, 2), joined[:, :2]
+
+
 class Attention(nn.Module):
     """A token for each tile, one for the table, and one for each event."""
 
@@ -293,3 +370,10 @@ class Block(nn.Module):
         found = F.scaled_dot_product_attention(query, key, value, attn_mask=keep)
         x = x + self.out(found.transpose(1, 2).reshape(B, N, W))
         return x + self.narrow(F.relu(self.wide(self.between(x))))
+
+
+ACTORS: dict[str, type[Mlp | Attention | Graph]] = {
+    "mlp": Mlp,
+    "attention": Attention,
+    "graph": Graph,
+}

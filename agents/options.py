@@ -14,7 +14,8 @@ import tyro
 import yaml
 from tyro.conf import FlagCreatePairsOff, UseAppendAction, arg
 
-from agents.base import import_trained, is_folder
+from agents.base import SEARCH, import_trained, is_folder
+from agents.shipped import game_of
 from domino_env.rules import DEFAULT_PRESET, Rules
 
 T = TypeVar("T")
@@ -28,7 +29,8 @@ class RulesOptions:
     """Options of the subcommands that play by given rules."""
 
     rules: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
-    """Preset: cabra, sin_robo, estandar. Left out: that of the first run given, else sin_robo."""
+    """Preset: cabra, sin_robo, estandar. Left out: that of the first run or
+    policy given (runs/NAME, cabra-2), else sin_robo."""
     seats: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
     """Seats, 2 to 4."""
     settings: Settings = ()
@@ -61,6 +63,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
 
 def _rules_of_run(agents: Sequence[str]) -> Rules | None:
     for name in agents:
+        name = name.rpartition(SEARCH)[0] or name
+        if game_of(name):
+            return Rules.preset(name)
         if is_folder(name):
             return import_trained("agents.policy", name).policy_rules(name)
     return None

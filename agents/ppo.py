@@ -158,7 +158,7 @@ class Table:
 
 
 MANY_GAMES = 16384  # from here on threads make the step of the environment faster
-PIECE = 2048  # decisions whose gradient is computed at once
+PIECE = 1024  # decisions whose gradient is computed at once
 
 
 class Learner:

@@ -95,10 +95,11 @@ class Config:
     """agents to play against, as `domino evaluate` takes them"""
     snapshot_every: AtLeast1 = 50
     """updates between two snapshots, and between two draws of the opponents"""
-    network: Literal["mlp", "attention"] = "mlp"
-    """linear layers, or attention over tiles and events"""
+    network: Literal["mlp", "attention", "graph"] = "mlp"
+    """linear layers, attention over tiles and events, or messages between pips"""
     hidden: Annotated[tuple[Width, ...], Meta(max_length=64)] = (256, 256)
-    """widths of the hidden layers; of attention the first for all its blocks"""
+    """widths of the hidden layers; of attention the first for all its blocks; of graph the first
+    for the table, the second for the pips, a round of messages for each but the first"""
     history: bool = False
     """show the network the events of the round"""
     belief: bool = False

@@ -21,11 +21,12 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from agents.base import Agent, AgentError, import_trained, is_folder
+from agents.base import Agent, AgentError
 from agents.evaluate import MAX_SEED, evaluate
 from agents.games import GameFile, check_new
 from agents.ratings import Rating, ratings
 from agents.result import UNKNOWN, Budget, Result, check_count
+from agents.shipped import files_of
 from domino_env.rules import Rules
 
 FILE = "tournament.json"
@@ -296,13 +297,13 @@ def _decoded(path: Path) -> tuple[_Kept, Tournament]:
 
 
 def _fingerprints(agents: Sequence[str]) -> dict[str, str]:
-    """The SHA-256 of the policy of each agent that is a folder."""
-    found = {}
-    for name in filter(is_folder, agents):
-        file = Path(name) / import_trained("agents.policy", name).POLICY_FILE
-        if file.is_file():
-            found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    return found
+    """The SHA-256 of the policies of each agent that has any."""
+    files = {name: files_of(name) for name in agents}
+    return {
+        name: hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest()
+        for name, found in files.items()
+        if found
+    }
 
 
 _Figures = msgspec.defstruct(

@@ -1,13 +1,15 @@
 """Networks: what each is shown, what it must not depend on, and that all of it learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from learning import TABLE_NAMES, TABLES, another, flat_gradient, one_minibatch, small
-from support import TILE
+from support import NUMBER, TILE
 
 from agents.base import View
-from agents.network import Attention, Inputs, Network, Shape
+from agents.network import ACTORS, Attention, Graph, Inputs, Network, Shape
 from agents.policy import PolicyAgent, load_policy, save_policy
 from agents.ppo import Learner, Weights, loss_of
 from agents.selfplay import parameters_of
@@ -51,11 +53,11 @@ def test_attention_plays_legal_moves_in_every_game(table):
         assert view.mask[np.arange(12), agent.act(view)].all()
 
 
-@pytest.mark.parametrize("network", ["mlp", "attention"])
+@pytest.mark.parametrize("network", [*ACTORS])
 def test_one_network_plays_at_every_table_with_history_and_belief(network):
     games = [Rules.preset("estandar", **table) for table in TABLES]
     torch.manual_seed(0)
-    shape = Shape([g.to_dict() for g in games], [16], network, True, True, observe_as=4)
+    shape = Shape([g.to_dict() for g in games], [16, 16], network, True, True, observe_as=4)
     agent = PolicyAgent(Network(shape), "test", 0)
     for rules in games:
         agent.check(rules)
@@ -78,6 +80,78 @@ def test_a_policy_plays_at_each_of_the_tables_that_it_was_trained_at():
 
 
 # ---------------------------------------------------------------- what it is shown
+
+
+def renamed(rules: Rules, observation: torch.Tensor, pips: list[int]) -> torch.Tensor:
+    """Observations of the same positions with other pips on the tiles: n becomes pips[n]."""
+    found, tiles = observation.clone(), [renamed_tile(t, pips) for t in range(rules.tiles)]
+    for name, (where, shape) in observation_layout(rules).items():
+        to = {rules.tiles: tiles, rules.set + 1: pips}.get(shape[-1])
+        if name != "rules" and to is not None:
+            part = observation[:, where].reshape(-1, *shape)
+            new = torch.zeros_like(part)
+            new[..., to] = part
+            found[:, where] = new.flatten(1)
+    return found
+
+
+def renamed_tile(t: int, pips: list[int]) -> int:
+    low, high = sorted(pips[n] for n in TILE[t])
+    return NUMBER[low, high]
+
+
+def graph_alone(rules: Rules) -> Network:
+    """A graph network of two rounds that does not see what its `mlp` sees, nor how heavy pips are.
+
+    Its weights are far from zero.
+    """
+    network = another(small(rules=rules.to_dict(), network="graph", hidden=(16, 16, 16)), 1)
+    assert isinstance(network.actor, Graph)
+    with torch.no_grad():
+        for parameter in network.actor.base.parameters():
+            parameter.zero_()
+        network.actor.score.weight.normal_()
+        network.actor.value.zero_()
+    return network
+
+
+@pytest.mark.parametrize("table", TABLES, ids=TABLE_NAMES)
+def test_a_graph_gives_all_pips_the_same_weights(table):
+    """With other pips on the tiles it gives each play of a tile what it gave the play before."""
+    rules = Rules.preset("estandar", **table)
+    batch = positions(rules, games=64).current()
+    observation, legal = torch.from_numpy(batch.observation), batch.mask > 0
+    network, pips = graph_alone(rules), [3, 5, 0, 6, 2, 1, 4]
+    with torch.no_grad():
+        before = network.logits(Inputs(observation)).numpy()
+        after = network.logits(Inputs(renamed(rules, observation, pips))).numpy()
+    for t in range(28):
+        to = renamed_tile(t, pips)
+        for side in (0, 1):
+            rows = legal[:, 2 * t + side]
+            found, expected = after[rows, 2 * to + side], before[rows, 2 * t + side]
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert np.std(before[legal]) > 0.01
+
+
+def test_a_graph_gives_both_ends_the_same_weights():
+    """A table seen from behind: left is right."""
+    rules = Rules.preset("sin_robo")
+    batch = positions(rules, games=64).current()
+    observation, mirrored = torch.from_numpy(batch.observation), batch.observation.copy()
+    layout = observation_layout(rules)
+    for a, b in (("left", "right"), ("left_by", "right_by")):
+        for one, other in ((a, b), (b, a)):
+            mirrored[:, layout[one][0]] = batch.observation[:, layout[other][0]]
+    network = graph_alone(rules)
+    with torch.no_grad():
+        before = network.logits(Inputs(observation)).numpy()[:, :56].reshape(64, 28, 2)
+        after = network.logits(Inputs(torch.from_numpy(mirrored))).numpy()[:, :56]
+    legal = batch.mask[:, :56].reshape(64, 28, 2) > 0
+    found = after.reshape(64, 28, 2)[..., ::-1]
+    # Where only one end would be marked here, the play of a tile is legal at the left alone.
+    np.testing.assert_allclose(found[legal], before[legal], atol=1e-4)
+    assert np.std(before[legal]) > 0.01
 
 
 def test_attention_gives_the_two_sides_of_each_tile_and_then_the_other_actions():
@@ -119,10 +193,10 @@ def test_a_tile_is_shown_its_own_flags_and_those_of_its_two_pips():
         assert row == [*expected, t, 28 + t, 56 + t, 84 + t], TILE[t]
 
 
-@pytest.mark.parametrize("network", ["mlp", "attention"])
+@pytest.mark.parametrize("network", [*ACTORS])
 def test_more_rows_of_padding_behind_a_history_change_nothing(network):
     """Rows that are cut off, or added, come to the same; what happened does not."""
-    config = small(network=network, history=True, rules={"preset": "estandar"})
+    config = small(network=network, hidden=(16, 16), history=True, rules={"preset": "estandar"})
     inputs, net = inputs_of(Learner(config)), another(config, 1)
     history = inputs.history
     assert history is not None
@@ -178,7 +252,7 @@ def test_a_policy_with_a_privileged_critic_is_saved_and_plays_without_the_state(
 # ---------------------------------------------------------------- learning
 
 
-@pytest.mark.parametrize("network", ["mlp", "attention"])
+@pytest.mark.parametrize("network", [*ACTORS])
 def test_the_gradient_reaches_every_parameter(network):
     config = small(network=network, hidden=(16, 16), games=32, **EVERYTHING)
     learner, net = Learner(config), another(config, 1)
@@ -188,10 +262,10 @@ def test_the_gradient_reaches_every_parameter(network):
         assert grad.abs().max() > 1e-6, name
 
 
-@pytest.mark.parametrize("network", ["mlp", "attention"])
+@pytest.mark.parametrize("network", [*ACTORS])
 def test_bfloat16_comes_close_to_float32(network):
     """In the rollout, where the whole network is in it, and in the loss, where autocast is."""
-    config = small(network=network, games=32, bf16=True, **EVERYTHING)
+    config = small(network=network, hidden=(16, 16), games=32, bf16=True, **EVERYTHING)
     learner, net = Learner(config), another(config, 1, 0.05)
     mb = one_minibatch(learner)
     with torch.no_grad():
@@ -203,18 +277,25 @@ def test_bfloat16_comes_close_to_float32(network):
     assert (exact - rounded).abs().max() < 0.05 * exact.abs().max()
     gradients = [
         flat_gradient(loss_of(net, mb, c, Weights(0.05), None).total, parameters_of(net))
-        for c in (config, small(network=network, **EVERYTHING))
+        for c in (config, replace(config, bf16=False))
     ]
     scale = np.abs(gradients[1]).max()
     assert 0 < np.abs(gradients[0] - gradients[1]).max() < 0.05 * scale
 
 
-@pytest.mark.parametrize("network", ["mlp", "attention"])
+@pytest.mark.parametrize("network", [*ACTORS])
 def test_the_policy_that_learns_is_the_one_that_played_with_all_parts(network):
-    config = small(network=network, games=32, epochs=1, minibatch=10**6, **EVERYTHING)
+    sizes = {"hidden": (16, 16), "games": 32, "epochs": 1, "minibatch": 10**6}
+    config = small(network=network, **sizes, **EVERYTHING)
     figures = Learner(config).update()
     assert abs(figures["losses/approx_kl"]) < 1e-6
     assert figures["losses/clip_fraction"] == 0
+
+
+@pytest.mark.parametrize("hidden", [(), (16,)])
+def test_a_graph_needs_two_widths(hidden):
+    with pytest.raises(ValueError, match=f"hidden: found {len(hidden)} widths, expected two"):
+        Learner(small(network="graph", hidden=hidden))
 
 
 def test_attention_needs_a_width():

@@ -172,6 +172,36 @@ def test_an_agent_of_a_wide_observation_plays_at_every_table_up_to_its_width():
         agent.check(Rules.preset("sin_robo", set=9))
 
 
+def shown_with(rules: Rules, agent: PolicyAgent, state: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What `as_trained` makes of positions of these rules, and what it was given."""
+    vec = DominoVec(8, rules, seed=0, state=state, observe_as=agent.observe_as)
+    batch = vec.reset()
+    given = batch.state if state else batch.observation
+    return agent.as_trained(rules, given), given
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_other_rules_are_shown_as_the_nearest_that_it_was_trained_for(state):
+    games = [Rules.preset("sin_robo"), Rules.preset("cabra"), Rules.preset("cabra", seats=3)]
+    shape = Shape([rules.to_dict() for rules in games], [4], observe_as=4, privileged=state)
+    agent = PolicyAgent(Network(shape), "test", 0)
+    for rules, trained in (
+        (games[0], games[0]),
+        (games[2], games[2]),
+        (Rules.preset("sin_robo", lead_tile="free"), games[0]),
+        (Rules.preset("cabra", blank_double=0), games[1]),
+    ):
+        shown, given = shown_with(rules, agent, state)
+        _, familiar = shown_with(trained, agent, state)
+        end = layout_size(observation_layout(rules, 4))
+        start = observation_layout(rules, 4)["rules"][0].start
+        np.testing.assert_array_equal(shown[:, start - end :], familiar[:, start - end :])
+        np.testing.assert_array_equal(shown[:, : start - end], given[:, : start - end])
+        assert np.array_equal(shown, given) == (rules == trained)
+    shown, given = shown_with(Rules.preset("cabra", seats=4), agent, state)
+    np.testing.assert_array_equal(shown, given)  # there is no such table to choose from
+
+
 def test_a_device_that_is_not_there_is_an_error():
     network = network_of({"preset": "cabra"})
     for device in ("qpu", "meta", "cuda:9999"):
@@ -360,8 +390,9 @@ def test_a_network_begins_with_nearly_uniform_play():
 def test_the_network_scales_exactly_in_bfloat16_too():
     """Units are powers of two and observations below 256, so that no digit is lost."""
     network = Network(Shape([{"preset": "cabra"}], [4]))
+    assert isinstance(network.actor, Mlp)
     units = network.actor.scale.scale
     observation = torch.arange(256, dtype=torch.uint8)[:, None].expand(256, len(units))
     exact = observation.double() * units.double()
-    assert torch.equal(network.bfloat16().actor.scale(observation).double(), exact)
+    assert torch.equal(network.actor.bfloat16().scale(observation).double(), exact)
     assert len(units) == layout_size(observation_layout(Rules.preset("cabra")))
