@@ -124,7 +124,7 @@ class Shipped(Agent):
 
         Raises `AgentError` if none is shipped for the table.
         """
-        name = self._name_for(rules)
+        name = self.name_for(rules)
         with self._lock:
             if name not in self._loaded:
                 load_policy = import_trained("agents.policy", self.name).load_policy
@@ -133,7 +133,8 @@ class Shipped(Agent):
         picked.name, picked.random = self.name, self.random
         return picked
 
-    def _name_for(self, rules: Rules) -> str:
+    def name_for(self, rules: Rules) -> str:
+        """The name of the policy for these rules; `AgentError` if none is shipped for the table."""
         table = table_of(rules)
         names = [f"{self.game}-{table}", f"{self.game}-match-{table}"]
         for name in reversed(names) if rules.episode == "match" else names:

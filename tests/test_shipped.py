@@ -14,10 +14,11 @@ from agents import cli, config, policy, shipped
 from agents.base import AgentError, load
 from agents.config import config_path, read_config
 from agents.evaluate import evaluate
+from agents.exploiter import exploiter_config
 from agents.policy import PolicyAgent, load_policy, policy_rules, policy_shape, save_policy
 from agents.ppo import Config, Learner
 from agents.settings import shape_of
-from agents.shipped import MOST_BYTES, POLICIES, Shipped, policy_name, total_bytes
+from agents.shipped import MOST_BYTES, POLICIES, Shipped, files_of, policy_name, total_bytes
 from domino_env import DominoVec, Game, Rules
 
 
@@ -284,6 +285,24 @@ def test_a_run_may_begin_with_a_shipped_policy(make):
         assert torch.equal(tensor, expected[name])
     with pytest.raises(ValueError, match="initial: found another network in cabra-2"):
         Learner(small(initial="cabra-2", hidden=(8,)))
+
+
+def test_an_exploiter_begins_as_the_policy_for_the_table(make):
+    make("cabra-2", "cabra-pairs")
+    rules = rules_named("cabra-pairs")
+    config = exploiter_config("cabra", rules, 1.0)
+    assert (config.initial, config.hidden, config.bot_names) == ("cabra-pairs", (16,), ("cabra",))
+    assert exploiter_config("heaviest", rules, 1.0).initial == ""
+
+
+def test_the_files_of_an_agent_are_those_of_all_policies_it_plays_by(make):
+    home = make("cabra-2", "cabra-pairs", "sin_robo-pairs")
+    cabra = [home / name / "policy.safetensors" for name in ("cabra-2", "cabra-pairs")]
+    assert files_of("kozel") == cabra
+    assert files_of("cabra+search:50") == cabra
+    assert files_of("cabra-pairs") == files_of(f"{home}/cabra-pairs") == cabra[1:]
+    assert files_of("estandar") == [home / "sin_robo-pairs" / "policy.safetensors"]
+    assert files_of("expert") == files_of("pimc:20") == files_of("cabra-3") == []
 
 
 def test_a_config_in_a_folder_is_found_by_its_name_and_listed(monkeypatch, tmp_path):
