@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 NAMES = ("vector", "environment", "evaluate", "worlds", "search", "train")
-LONG = ("figures", "solver", "exact", "nashconv", "opponents", "policies", "results")
+LONG = ("figures", "solver", "exact", "nashconv", "variants", "opponents", "policies", "results")
 OPTIONS = "--json", "--save"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from agents import shipped as package
 from agents.policy import write_file
-from benchmarks import measures, nashconv, opponents
+from benchmarks import measures, nashconv, opponents, variants
 from benchmarks.cards import (
     bars_text,
     bound_words,
@@ -64,6 +64,7 @@ def results() -> list[dict[str, Any]]:
         "With search": "\n\n".join(map(part_section, those_parts("plus"))),
         "Exploiters": exploiters_section(),
         "Small games, exactly": small_section(),
+        "What each switch of the learner is worth": switches_section(),
         "Learning curves": training_section(),
         "Speed": speed_section(),
         "Machines and commands": COMMANDS,
@@ -98,6 +99,7 @@ python -m benchmarks.policies curves runs/NAME NAME     # keeps its learning cur
 python -m benchmarks.policies                           # plays what is missing
 python -m benchmarks.opponents                          # the bots among themselves
 python -m benchmarks.nashconv                           # small games
+python -m benchmarks.variants                           # switches of the learner
 python -m benchmarks --save                             # speed
 python -m benchmarks.results                            # writes all this
 ```
@@ -227,6 +229,16 @@ SMALL = """The same learner on games that are small enough for an exact best res
 
 
 # ---------------------------------------------------------------- training and speed
+
+
+def switches_section() -> str:
+    """The variants of the learner that have been measured."""
+    return f"{SWITCHES}\n\n{variants.table()}" if variants.all_kept() else ""
+
+
+SWITCHES = f"""Strength after {variants.MINUTES:g} minutes of CPU time on one thread, in `sin_robo`
+with a free lead, on {variants.DEALS:,} duplicate deals; all games at once get as much time as all
+of them. Unless said otherwise runs begin by imitating `expert`."""
 
 
 def training_section() -> str:

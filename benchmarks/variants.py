@@ -147,7 +147,7 @@ def all_kept() -> list[Measured]:
 
 def table() -> str:
     """What has been measured as a table in Markdown."""
-    head = ["", "variant", "decisions", *(f"against `{name}`" for name in BASELINES)]
+    head = ["table", "variant", "decisions", *(f"against `{name}`" for name in BASELINES)]
     rows = [head, ["---"] * 2 + ["--:"] * (len(head) - 2)]
     for found in all_kept():
         cells = [
