@@ -98,8 +98,7 @@ class Config:
     network: Literal["mlp", "attention", "graph"] = "mlp"
     """linear layers, attention over tiles and events, or messages between pips"""
     hidden: Annotated[tuple[Width, ...], Meta(max_length=64)] = (256, 256)
-    """widths of the hidden layers; of attention the first for all its blocks; of graph the first
-    for the table, the second for the pips, a round of messages for each but the first"""
+    """widths of the layers; see agents/network.py for attention and graph"""
     history: bool = False
     """show the network the events of the round"""
     belief: bool = False

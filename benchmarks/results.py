@@ -236,9 +236,9 @@ def switches_section() -> str:
     return f"{SWITCHES}\n\n{variants.table()}" if variants.all_kept() else ""
 
 
-SWITCHES = f"""Strength after {variants.MINUTES:g} minutes of CPU time on one thread, in `sin_robo`
-with a free lead, on {variants.DEALS:,} duplicate deals; all games at once get as much time as all
-of them. Unless said otherwise runs begin by imitating `expert`."""
+SWITCHES = f"""Strength after {variants.MINUTES:g} minutes of CPU time on one thread, on
+{variants.DEALS:,} duplicate deals; all games at once get as much time as all of them. Unless said
+otherwise runs begin by imitating `expert`."""
 
 
 def training_section() -> str:

@@ -30,28 +30,27 @@ FOLDER = Path(__file__).resolve().parent.parent / "results" / "variants"
 MINUTES = 3.0  # of CPU time, for each game
 DEALS = 8192
 BASELINES = ("expert", "heaviest")
-FREE = {"preset": "sin_robo", "lead_tile": "free"}
 GAMES: dict[str, dict[str, Any]] = {
-    "2 seats": {**FREE, "seats": 2},
-    "pairs": {**FREE, "seats": 4, "teams": True},
+    "cabra, 2 seats": {"preset": "cabra", "episode": "round"},
+    "sin_robo, pairs": {"preset": "sin_robo", "seats": 4, "teams": True},
 }
-MLP: dict[str, Any] = {"network": "mlp", "hidden": (256, 256)}
-TAUGHT: dict[str, Any] = {"network": "graph", "hidden": (128, 32), "teacher": "expert"}
+ALIKE: dict[str, Any] = {"teacher_share": 0.1, "entropy": 0.1, "minibatch": 2048, "epochs": 1}
+GRAPH: dict[str, Any] = {**ALIKE, "network": "graph", "hidden": (128, 32), "teacher": "expert"}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "mlp, no teacher": MLP,
-    "mlp": {**MLP, "teacher": "expert"},
-    "attention": {**TAUGHT, "network": "attention", "hidden": (64, 64)},
-    "graph": TAUGHT,
-    "graph, no teacher": {**TAUGHT, "teacher": ""},
-    "graph, two rounds": {**TAUGHT, "hidden": (128, 32, 32)},
-    "graph, wider": {**TAUGHT, "hidden": (256, 64)},
-    "graph, privileged critic": {**TAUGHT, "privileged_critic": True},
-    "graph, belief": {**TAUGHT, "belief": True},
-    "graph, history": {**TAUGHT, "history": True},
-    "graph, 1 epoch": {**TAUGHT, "epochs": 1},
-    "graph, pool": {**TAUGHT, "pool": 0.3},
-    "graph, uniform magnet": {**TAUGHT, "magnet": "uniform"},
-    "graph, periodic magnet": {**TAUGHT, "magnet": "periodic"},
+    "graph": GRAPH,
+    "mlp": {**GRAPH, "network": "mlp", "hidden": (256, 256)},
+    "attention": {**GRAPH, "network": "attention", "hidden": (64, 64)},
+    "graph, two rounds": {**GRAPH, "hidden": (128, 32, 32)},
+    "graph, wider": {**GRAPH, "hidden": (256, 64)},
+    "graph, privileged critic": {**GRAPH, "privileged_critic": True},
+    "graph, belief": {**GRAPH, "belief": True},
+    "graph, history": {**GRAPH, "history": True},
+    "graph, no teacher": {**GRAPH, "teacher": ""},
+    "graph, 2 epochs of 4096": {**GRAPH, "epochs": 2, "minibatch": 4096},
+    "graph, entropy 0.05": {**GRAPH, "entropy": 0.05},
+    "graph, pool": {**GRAPH, "pool": 0.3},
+    "graph, uniform magnet": {**GRAPH, "magnet": "uniform"},
+    "graph, periodic magnet": {**GRAPH, "magnet": "periodic"},
 }
 TOGETHER = "graph, all games at once"
 
@@ -96,7 +95,7 @@ def config_of(name: str, games: list[str]) -> Config:
         decisions=2**40,
         workers=1,
         evaluate_every=0,
-        **VARIANTS.get(name, TAUGHT),
+        **VARIANTS.get(name, GRAPH),
     )
     return replace(config, rules=rules, observe_as=4) if len(games) > 1 else config
 
@@ -118,7 +117,7 @@ def measure(name: str, games: list[str]) -> None:
             for baseline in BASELINES
         }
         minutes = learner.seconds / 60
-        changes = VARIANTS.get(name, TAUGHT)
+        changes = VARIANTS.get(name, GRAPH)
         found = Measured(game, name, changes, minutes, learner.decisions, results)
         FOLDER.mkdir(parents=True, exist_ok=True)
         write_file(path_of(name, game), msgspec.json.format(msgspec.json.encode(found)) + b"\n")
@@ -135,7 +134,7 @@ def kept(name: str, game: str) -> Measured | None:
     if not path.exists():
         return None
     found = msgspec.json.decode(path.read_bytes(), type=Measured)
-    now = msgspec.json.decode(msgspec.json.encode(VARIANTS.get(name, TAUGHT)))
+    now = msgspec.json.decode(msgspec.json.encode(VARIANTS.get(name, GRAPH)))
     return found if found.changes == now else None
 
 
@@ -147,7 +146,7 @@ def all_kept() -> list[Measured]:
 
 def table() -> str:
     """What has been measured as a table in Markdown."""
-    head = ["table", "variant", "decisions", *(f"against `{name}`" for name in BASELINES)]
+    head = ["game", "variant", "decisions", *(f"against `{name}`" for name in BASELINES)]
     rows = [head, ["---"] * 2 + ["--:"] * (len(head) - 2)]
     for found in all_kept():
         cells = [

@@ -24,16 +24,18 @@ def quick(monkeypatch, tmp_path):
 def test_what_has_been_measured_is_not_measured_again(quick, monkeypatch, capsys):
     rows = variants.main(["a", "b"])
     assert [(row["game"], row["variant"]) for row in rows] == [
-        ("2 seats", "a"),
-        ("2 seats", "b"),
-        ("pairs", "a"),
-        ("pairs", "b"),
+        ("cabra, 2 seats", "a"),
+        ("cabra, 2 seats", "b"),
+        ("sin_robo, pairs", "a"),
+        ("sin_robo, pairs", "b"),
     ]
     assert [row["decisions"] for row in rows] == [256] * 4
     assert rows[1]["results"].keys() == {"expert", "heaviest"}
     assert rows[1]["results"]["expert"]["deals"] == 4
     printed = capsys.readouterr().out
-    assert f"| pairs | b | 0.0 M | {rows[3]['results']['expert']['mean']:+.3f} ±" in printed
+    assert (
+        f"| sin_robo, pairs | b | 0.0 M | {rows[3]['results']['expert']['mean']:+.3f} ±" in printed
+    )
     monkeypatch.setattr(variants, "measure", None)
     assert variants.main(["a", "b"]) == rows
     monkeypatch.setattr(variants, "VARIANTS", {"a": {}, "b": {"hidden": (9,)}})
@@ -42,7 +44,7 @@ def test_what_has_been_measured_is_not_measured_again(quick, monkeypatch, capsys
 
 def test_all_games_at_once_are_one_run_with_the_time_of_all(quick):
     rows = variants.main([variants.TOGETHER])
-    assert [row["game"] for row in rows] == ["2 seats", "pairs"]
+    assert [row["game"] for row in rows] == ["cabra, 2 seats", "sin_robo, pairs"]
     assert rows[0]["minutes"] == rows[1]["minutes"]
     config = variants.config_of(variants.TOGETHER, [*variants.GAMES])
     assert (config.minutes, config.observe_as) == (2 * variants.MINUTES, 4)
@@ -51,8 +53,12 @@ def test_all_games_at_once_are_one_run_with_the_time_of_all(quick):
 
 @pytest.mark.parametrize("name", variants.VARIANTS)
 def test_each_variant_differs_from_the_others_by_its_switches(name):
-    config = variants.config_of(name, ["pairs"])
+    config = variants.config_of(name, ["sin_robo, pairs"])
     for field, value in variants.VARIANTS[name].items():
         assert getattr(config, field) == value
-    others = (variants.config_of(other, ["pairs"]) for other in variants.VARIANTS if other != name)
+    others = (
+        variants.config_of(other, ["sin_robo, pairs"])
+        for other in variants.VARIANTS
+        if other != name
+    )
     assert all(config != other for other in others)
