@@ -14,7 +14,7 @@ import json
 import sys
 from typing import Any
 
-NAMES = ("vector", "environment", "evaluate", "worlds", "search", "train")
+NAMES = ("vector", "environment", "bots", "evaluate", "worlds", "search", "train")
 LONG = ("figures", "solver", "exact", "nashconv", "variants", "opponents", "policies", "results")
 OPTIONS = "--json", "--save"
 

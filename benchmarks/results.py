@@ -274,6 +274,9 @@ def speed_rows(found: dict[str, list[dict[str, Any]]]) -> list[list[str]]:
     for row in found.get("environment", []):
         what = f"`{row['name']}` in PettingZoo, times as fast as `connect_four_v3`"
         rows.append([what, f"{row['x']:.2f}", f"{row['target']:.1f}"])
+    for row in found.get("bots", []):
+        what = f"decisions of `{row['name']}` a second, in the game where it is slowest"
+        rows.append([what, f"{min(row['rates'].values()):,.0f}", f"{row['target']:,.0f}"])
     for row in found.get("evaluate", []):
         if "wall" in row:
             what = f"10,000 duplicate deals of heaviest against random, {row['name']}, seconds"
