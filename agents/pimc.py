@@ -112,22 +112,16 @@ class Pimc(Agent):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The mean over N worlds, float64 [B, A], and the logarithm of their weight, float64 [B].
 
-        They are drawn from M candidates, each as often as it is likely, with one random number for
-        all: systematic resampling (Kitagawa 1996).
+        They are drawn from M candidates, each as often as it is likely.
         """
         B, M = len(games), size * CANDIDATES
         seats = games["seat"].astype(np.int64)
         candidates = sample_worlds(games, seats, M, self.random).reshape(-1)
         weights = self._share(log_likelihood, candidates, np.repeat(seats, M)).reshape(B, M)
-        most = weights.max(1)
-        shares = np.exp(weights - most[:, None]).cumsum(1)
-        marks = (np.arange(size) + self.random.random((B, 1))) / size * shares[:, -1:]
-        # How many candidates lie before each mark, counted from those of the first position.
-        at = [np.searchsorted(shares[b], marks[b]).clip(max=M - 1) + b * M for b in range(B)]
-        chosen, where = np.unique(np.concatenate(at), return_inverse=True)
+        drawn, weight = resampled(weights, size, self.random)
+        chosen, where = np.unique(drawn, return_inverse=True)
         solved = self._solve(rules, candidates[chosen], legal[chosen // M])
-        values = solved[where].reshape(B, size, -1).mean(1)
-        return values, most + np.log(shares[:, -1])
+        return solved[where].reshape(B, size, -1).mean(1), weight
 
     def _solve(self, rules: Rules, worlds: np.ndarray, legal: np.ndarray) -> np.ndarray:
         """The value of every legal action (bool [., A]) in every world, else NaN."""
@@ -156,6 +150,24 @@ class Pimc(Agent):
         for k, result in enumerate(results):
             whole[k::step] = result
         return whole
+
+
+def resampled(
+    weights: np.ndarray, size: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """`size` of M candidates for each position, each as often as its weight says, and their sum.
+
+    Systematic resampling, with one random number for all (Kitagawa 1996). `weights` are logarithms,
+    float64 [B, M]; so is the sum, float64 [B]. What is drawn is numbered over the candidates of all
+    positions, int64 [B * size].
+    """
+    B, M = weights.shape
+    most = weights.max(1)
+    shares = np.exp(weights - most[:, None]).cumsum(1)
+    marks = (np.arange(size) + random.random((B, 1))) / size * shares[:, -1:]
+    # How many candidates lie before each mark, counted from those of the first position.
+    at = [np.searchsorted(shares[b], marks[b]).clip(max=M - 1) + b * M for b in range(B)]
+    return np.concatenate(at), most + np.log(shares[:, -1])
 
 
 def _solve(worlds: np.ndarray, legal: np.ndarray, solvers: tuple[Solver, Solver]) -> np.ndarray:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from agents.base import Agent, AgentError
 from agents.network import Inputs
-from agents.pimc import Pimc
+from agents.pimc import Pimc, resampled
 from agents.policy import PolicyAgent
 from agents.replay import BYTES, asked_each, deal_each, make_each, replay_each, return_each, taken
 from agents.selfplay import sample
@@ -91,20 +91,17 @@ class PolicySearch(Pimc):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns in N worlds, float64 [B, N, A], and the logarithm of their weight, float64 [B].
 
-        Worlds are drawn from M candidates as in `Pimc`, by systematic resampling.
+        Worlds are drawn from M candidates as in `Pimc`.
         """
         B, M = len(games), size * CANDIDATES
         seats = games["seat"].astype(np.int64)
         candidates = sample_worlds(games, seats, M, self.random).reshape(-1)
         weights = log_likelihood(policy, rules, candidates, np.repeat(seats, M)).reshape(B, M)
-        most = weights.max(1)
-        shares = np.exp(weights - most[:, None]).cumsum(1)
-        marks = (np.arange(size) + self.random.random((B, 1))) / size * shares[:, -1:]
-        at = [np.searchsorted(shares[b], marks[b]).clip(max=M - 1) + b * M for b in range(B)]
-        worlds = taken(candidates, np.concatenate(at))
+        chosen, weight = resampled(weights, size, self.random)
+        worlds = taken(candidates, chosen)
         luck = self.random.random((len(worlds), sum(longest_round(rules))))
         returns = returns_of(policy, rules, worlds, np.repeat(legal, size, 0), luck)
-        return returns.reshape(B, size, -1), most + np.log(shares[:, -1])
+        return returns.reshape(B, size, -1), weight
 
 
 # ---------------------------------------------------------------- playing on
