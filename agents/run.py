@@ -7,6 +7,7 @@
     policy.safetensors                the trained agent so far: `load("runs/NAME/")`
     checkpoint/state.safetensors      all that is needed to go on exactly
     checkpoint/previous.safetensors   the one before it
+    .lock                             held while a process trains
 
 Nothing is ever unpickled. A save is atomic: a new file first, then in the place of the old one.
 """
@@ -15,11 +16,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import yaml
+from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -39,11 +43,23 @@ if TYPE_CHECKING:
     from agents.ppo import Config, Learner
 
 CONFIG_FILE, METRICS_FILE, CHECKPOINT = "config.yaml", "metrics.jsonl", "checkpoint"
+LOCK = ".lock"  # held by the process that trains; after a kill it is free again
 DRAW_EVERY = 60.0  # seconds at least between two pictures of the curves
 
 
 class RunError(ValueError):
     """A run or a configuration that cannot be used; one line."""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other processes from training in a folder, which is made; `RunError` if one does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            yield
+    except Timeout:
+        raise RunError(f"{folder}: another process trains in it, expected none") from None
 
 
 class Run:

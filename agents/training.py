@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from agents.checkpoint import gathered_games, restore
 from agents.config import config_path, described, read_config, split_options
 from agents.evaluate import evaluate
 from agents.ppo import Config, Learner
-from agents.run import CHECKPOINT, CONFIG_FILE, Bar, Run, RunError, new_folder
+from agents.run import CHECKPOINT, CONFIG_FILE, Bar, Run, RunError, held, new_folder
 from domino_env.rules import Rules
 
 
@@ -130,10 +131,11 @@ def main(arguments: list[str] | None = None) -> None:
     learner = _new_learner(config)
     where = Path(resumed or folder or new_folder(path.stem))
     first = learner.ranks.first
-    run = Run(where, config, resume=bool(resumed)) if first else None
-    if resumed is not None:
-        resume(run, where, learner)
-    train(run, learner)
+    with held(where) if first else nullcontext():
+        run = Run(where, config, resume=bool(resumed)) if first else None
+        if resumed is not None:
+            resume(run, where, learner)
+        train(run, learner)
     if first and learner.finished:
         print(f"Trained and saved: {where}")
     elif first:

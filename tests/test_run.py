@@ -20,11 +20,11 @@ from learning import STATE, resumed, same_state, small, started
 from safetensors import safe_open
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-from agents import cli, policy
+from agents import cli, policy, training
 from agents.base import load
 from agents.checkpoint import FORMAT, tensors_of
 from agents.ppo import Config, Learner
-from agents.run import Run, RunError
+from agents.run import LOCK, Run, RunError, held
 from agents.training import save, train
 
 UPDATES = 6
@@ -170,6 +170,23 @@ def test_a_folder_with_a_run_is_not_begun_again(tmp_path):
     with pytest.raises(RunError, match=f"{tmp_path}: there is a run in it, go on with --resume"):
         Run(tmp_path, of_6(games=3))
     assert (tmp_path / "config.yaml").read_bytes() == before
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    started(tmp_path, of_6(), 1)
+    again = ["--resume", str(tmp_path)]
+    before = contents(tmp_path)
+    with held(tmp_path), pytest.raises(RunError, match=f"^{tmp_path}: another process trains in"):
+        training.main(again)
+    assert contents(tmp_path) == before
+    training.main(again)  # it is free again
+    assert contents(tmp_path) != before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder but the lock."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
+    return {str(path): path.read_bytes() for path in files}
 
 
 def test_changed_settings_of_a_resumed_run_are_kept(tmp_path):
