@@ -34,7 +34,8 @@ GAMES: dict[str, dict[str, Any]] = {
     "cabra, 2 seats": {"preset": "cabra", "episode": "round"},
     "sin_robo, pairs": {"preset": "sin_robo", "seats": 4, "teams": True},
 }
-ALIKE: dict[str, Any] = {"teacher_share": 0.1, "entropy": 0.1, "minibatch": 2048, "epochs": 1}
+ALIKE: dict[str, Any] = {"teacher_share": 0.1, "entropy": 0.1, "epochs": 1}
+ALIKE |= {"minibatch": 1024, "learning_rate": 0.004}
 GRAPH: dict[str, Any] = {**ALIKE, "network": "graph", "hidden": (128, 32), "teacher": "expert"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "graph": GRAPH,
@@ -46,7 +47,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "graph, belief": {**GRAPH, "belief": True},
     "graph, history": {**GRAPH, "history": True},
     "graph, no teacher": {**GRAPH, "teacher": ""},
-    "graph, 2 epochs of 4096": {**GRAPH, "epochs": 2, "minibatch": 4096},
+    "graph, 2 epochs": {**GRAPH, "epochs": 2},
+    "graph, learning rate 0.001": {**GRAPH, "learning_rate": 0.001},
     "graph, entropy 0.05": {**GRAPH, "entropy": 0.05},
     "graph, pool": {**GRAPH, "pool": 0.3},
     "graph, uniform magnet": {**GRAPH, "magnet": "uniform"},
