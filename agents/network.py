@@ -255,9 +255,13 @@ class Graph(nn.Module):
         ends = torch.stack([part["left"], part["right"]], 1)  # [B, 2, N]
         pips, joined = self._of_pips(part, inputs.belief)
         x = F.relu(self.pip(pips))
+        # One product passes the messages of both kinds: what a pip sends stands in two rows.
+        joined = joined.permute(0, 2, 3, 1).flatten(2)  # [B, N, 2 N]
         for own, message, context in zip(self.own, self.message, self.context, strict=True):
-            told = (joined @ x[:, None]).transpose(1, 2).flatten(2)  # [B, N, 2 W]
-            x = F.relu(own(x) + message(told) + context(table)[:, None])
+            (weight,) = message.parameters()  # [W, 2 W]
+            both = weight.unflatten(1, (2, -1)).transpose(0, 1).flatten(0, 1)  # [2 W, W]
+            sent = F.linear(x, both).view(len(x), joined.shape[2], -1)  # [B, 2 N, W]
+            x = F.relu(torch.baddbmm(own(x) + context(table)[:, None], joined, sent))
         at_ends = ends @ x  # [B, 2, W]
         new, other = self.new_end(x)[:, None], self.other_end(at_ends.flip(1))[:, :, None]
         scores = self.score(F.relu(new + other)).squeeze(-1)  # [B, 2, N]
