@@ -155,7 +155,7 @@ class Pimc(Agent):
 def resampled(
     weights: np.ndarray, size: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`size` of M candidates for each position, each as often as its weight says, and their sum.
+    """`size` of M candidates for each position, as often as they weigh, and the sum of all weights.
 
     Systematic resampling, with one random number for all (Kitagawa 1996). `weights` are logarithms,
     float64 [B, M]; so is the sum, float64 [B]. What is drawn is numbered over the candidates of all

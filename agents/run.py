@@ -56,10 +56,11 @@ def held(folder: Path) -> Iterator[None]:
     """Keep other processes from training in a folder, which is made; `RunError` if one does."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / LOCK, timeout=0):
-            yield
+        lock = FileLock(folder / LOCK).acquire(timeout=0)
     except Timeout:
         raise RunError(f"{folder}: another process trains in it, expected none") from None
+    with lock:
+        yield
 
 
 class Run:
