@@ -103,8 +103,8 @@ def test_the_advice_is_what_the_teacher_plays_in_each_position():
     expert, games = load("expert"), table.vec.games.copy()
     learner.rollout(taught=True)
     for k in range(4):
-        expected = expert.act(View.of(table.rules, games, expert.uses))
-        np.testing.assert_array_equal(table.storage.advice[k], expected)
+        best = expert.policy(View.of(table.rules, games, expert.uses))  # it breaks ties at random
+        assert (best[np.arange(64), table.storage.advice[k]] > 0).all()
         vec = DominoVec(64, table.rules)
         vec.games[:] = games
         vec.step(table.storage.action[k].numpy())
