@@ -2,7 +2,8 @@
 
 `mlp` takes everything as one vector. `attention` has a token for each tile, one for the rest of
 the table and, with `history`, one for each event; its logits of a tile come from that tile's token.
-`graph` adds to an `mlp` a vector for each pip, with the same weights for all pips and both ends.
+`graph` adds to an `mlp` a vector for each pip, with the same weights for all pips and both ends;
+with `history` it sees what was done to each pip (`agents/pip_history.py`).
 
 Letters: `B` positions, `P` places, `N` pips, `T` tiles, `A` actions, `D` observation length,
 `H` rows of history, `W` width.
@@ -19,6 +20,7 @@ import torch.nn.functional as F
 from msgspec import Meta
 from torch import Tensor, nn
 
+from agents.pip_history import CHANNELS, pip_history
 from domino_env.observation import (
     Layout,
     history_length,
@@ -227,7 +229,7 @@ class Graph(nn.Module):
         if len(shape.hidden) < 2:
             raise ValueError(f"hidden: found {len(shape.hidden)} widths, expected two for graph")
         (table, width), rules = shape.hidden[:2], games[0]
-        self.base = Mlp(replace(shape, hidden=[table, table]), games)
+        self.base = Mlp(replace(shape, hidden=[table, table], history=False), games)
         self.layout = observation_layout(rules, shape.observe_as)
         self.tiles, pips = rules.tiles, rules.set + 1
         low, high = (torch.from_numpy(half[: self.tiles].astype("int64")) for half in (LOW, HIGH))
@@ -238,7 +240,9 @@ class Graph(nn.Module):
         self.register_buffer("value", torch.arange(pips) / pips, persistent=False)
         places = self.layout["hand_size"][1][0]
         relations = 2 + places + (places + 1 if shape.belief else 0)
-        self.pip = nn.Linear(2 * relations + 2 * places + 2, width)
+        self.history = shape.history
+        counts = len(CHANNELS) * places if shape.history else 0
+        self.pip = nn.Linear(2 * relations + 2 * places + 2 + counts, width)
         rounds = len(shape.hidden) - 1
         self.own = nn.ModuleList(nn.Linear(width, width) for _ in range(rounds))
         self.message = nn.ModuleList(nn.Linear(2 * width, width, bias=False) for _ in self.own)
@@ -253,7 +257,7 @@ class Graph(nn.Module):
         vector = self.base.scale(inputs.observation)
         part = {name: vector[:, where].view(-1, *n) for name, (where, n) in self.layout.items()}
         ends = torch.stack([part["left"], part["right"]], 1)  # [B, 2, N]
-        pips, joined = self._of_pips(part, inputs.belief)
+        pips, joined = self._of_pips(part, inputs)
         x = F.relu(self.pip(pips))
         # One product passes the messages of both kinds: what a pip sends stands in two rows.
         joined = joined.permute(0, 2, 3, 1).flatten(2)  # [B, N, 2 N]
@@ -271,12 +275,12 @@ class Graph(nn.Module):
         logits = logits + F.pad(plays, (0, logits.shape[1] - plays.shape[1]))
         return logits, torch.cat([table, x.mean(1), at_ends.sum(1)], 1)
 
-    def _of_pips(self, part: dict[str, Tensor], belief: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _of_pips(self, part: dict[str, Tensor], inputs: Inputs) -> tuple[Tensor, Tensor]:
         """What is known of each pip, [B, N, .]; by own and by unseen tiles joined, [B, 2, N, N]."""
         hand, placed = part["hand"][:, None], part["placed"]
         relations = [hand, 1 - hand - placed.sum(1, keepdim=True), placed]
-        if belief is not None:
-            relations.append(belief.to(hand.device).to(hand.dtype))
+        if inputs.belief is not None:
+            relations.append(inputs.belief.to(hand.device).to(hand.dtype))
         of_tiles = torch.cat(relations, 1)  # [B, R, T]
         joined = of_tiles[..., self.joins].unflatten(-1, (len(self.value), -1))
         found = [joined.sum(3), joined.diagonal(0, 2, 3), part["lacks"]]
@@ -286,6 +290,10 @@ class Graph(nn.Module):
             left * part["left_by"][..., None] + right * part["right_by"][..., None],
         ]
         found.append(self.value.expand(len(hand), 1, -1))
+        if self.history:
+            assert inputs.history is not None
+            counts = pip_history(inputs.history.cpu().numpy(), placed.shape[1], len(self.value))
+            found.append(torch.from_numpy(counts).to(hand.device).to(hand.dtype))
         return torch.cat(found, 1).transpose(1, 2), joined[:, :2]
 
 
