@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from made_policies import Home, network_for, rules_named, weights
 
 from agents import cli, config, policy, shipped
 from agents.base import AgentError, load
-from agents.config import config_path, read_config
+from agents.config import CONFIGS, config_path, read_config
 from agents.evaluate import evaluate
 from agents.exploiter import exploiter_config
 from agents.policy import PolicyAgent, load_policy, policy_rules, policy_shape, save_policy
@@ -346,3 +347,13 @@ def test_a_shipped_policy_has_a_card_and_the_config_that_it_was_trained_by(name)
 
 def test_all_shipped_policies_together_are_small():
     assert total_bytes() < MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    "path", sorted((CONFIGS / "policies").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_a_config_begins_with_a_network_of_its_own_kind(path):
+    made_by = read_config(path, Config)
+    if made_by.initial:
+        begun = replace(policy_shape(made_by.initial), rules=[])
+        assert begun == replace(shape_of(made_by), rules=[])
