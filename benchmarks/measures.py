@@ -32,8 +32,10 @@ BOTS = opponents.BOTS
 PIMC, SEARCH, SLOW_PIMC = "pimc:20", "+search:50", "pimc:100"
 RATED = PIMC, "expert", "heaviest"  # whose ratings are told beside that of a policy
 FREE_LEAD = "sin_robo-2", "sin_robo-pairs"  # measured with a free lead too
-FIRST_LOOK = {"2": 2_000, "pairs": 1_000}  # deals, at the tables where search plays
-MOST = 8_000  # deals or matches, until clear of zero after the first look
+# Deals at the tables where search plays: until clear of zero after so many, and the most. In pairs
+# a deal takes half a second.
+LOOKS = {"2": (2_000, 8_000), "pairs": (1_000, 2_000)}
+MOST_MATCHES = 8_000  # against the policy for single hands, until clear of zero
 PLUS_LOOK, PLUS_MOST = 500, 4_000  # the same, where search plays search
 DEALS, MATCHES = 20_000, 2_000  # against bots; a match has many hands
 
@@ -142,14 +144,15 @@ def parts(name: str) -> list[Part]:
     if is_match(name):
         found = [Part(name, "bots", rules, BOTS, MATCHES)]
         hand = name.replace("-match", "")
-        return found + [Part(name, "match", rules, (hand,), MOST, MATCHES)] * is_shipped(hand)
+        match = Part(name, "match", rules, (hand,), MOST_MATCHES, MATCHES)
+        return [*found, match] if is_shipped(hand) else found
     found = [Part(name, "bots", rules, BOTS, DEALS)]
     if name in FREE_LEAD:
         free = rules.replace(lead_tile="free")
         found.append(Part(name, "bots", free, BOTS, DEALS, variant="-lead-free"))
-    if table in FIRST_LOOK:
-        look = FIRST_LOOK[table]
-        found.append(Part(name, "search", rules, (PIMC,), MOST, look))
+    if table in LOOKS:
+        look, most = LOOKS[table]
+        found.append(Part(name, "search", rules, (PIMC,), most, look))
         found.append(Part(name, "plus", rules, (name, SLOW_PIMC), PLUS_MOST, PLUS_LOOK, SEARCH))
     return found
 
@@ -265,7 +268,7 @@ def all_bars() -> list[Bar]:
 def bars_of(name: str) -> list[Bar]:
     """The bars of a policy."""
     bars = [beats_bots(name)]
-    if not is_match(name) and table_of(name) in FIRST_LOOK:
+    if not is_match(name) and table_of(name) in LOOKS:
         bars.append(beats(name, "search", f"beats `{PIMC}`"))
     if is_match(name) and game_of(name) == "cabra":
         bars.append(beats(name, "match", "beats the policy for single hands in matches"))

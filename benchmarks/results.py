@@ -129,8 +129,9 @@ def hands_section() -> str:
 
 
 HANDS = f"""{measures.DEALS:,} duplicate deals against each bot; `{PIMC}` until clear of zero, up to
-{measures.MOST:,}. Elo is fitted to all pairings at that table, with mean 0, those of
-[the opponents](opponents.md) among themselves too; that of `expert` is told beside."""
+{measures.LOOKS["2"][1]:,}, in pairs {measures.LOOKS["pairs"][1]:,}. Elo is fitted to all pairings
+at that table, with mean 0, those of [the opponents](opponents.md) among themselves too; that of
+`expert` is told beside."""
 
 
 def hands_table(game: str) -> str:
