@@ -32,8 +32,8 @@ BOTS = opponents.BOTS
 PIMC, SEARCH, SLOW_PIMC = "pimc:20", "+search:50", "pimc:100"
 RATED = PIMC, "expert", "heaviest"  # whose ratings are told beside that of a policy
 FREE_LEAD = "sin_robo-2", "sin_robo-pairs"  # measured with a free lead too
-# Deals at the tables where search plays: until clear of zero after so many, and the most. In pairs
-# a deal takes half a second.
+# Deals at the tables where search plays: until clear of zero after so many, and the most; fewer in
+# pairs, where it takes longest.
 LOOKS = {"2": (2_000, 8_000), "pairs": (1_000, 2_000)}
 MOST_MATCHES = 8_000  # against the policy for single hands, until clear of zero
 PLUS_LOOK, PLUS_MOST = 500, 4_000  # the same, where search plays search
