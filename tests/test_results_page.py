@@ -16,7 +16,7 @@ from agents.policy import Trained, save_policy
 from agents.result import Result
 from agents.tournament import read_tournament
 from benchmarks import __main__ as speeds
-from benchmarks import cards, measures, nashconv, opponents, policies, results
+from benchmarks import cards, measures, nashconv, opponents, policies, results, variants
 from domino_env import Rules
 
 BOTS = "heaviest", "random"
@@ -42,6 +42,7 @@ CHANGES = {
     },
     opponents: {"KEPT": "opponents", "BOTS": BOTS},
     nashconv: {"FOLDER": "nashconv"},
+    variants: {"FOLDER": "variants"},
     results: {
         "PAGE": "results.md",
         "README": "README.md",
