@@ -158,6 +158,7 @@ from pettingzoo.utils import wrappers
 from pettingzoo.utils.env import AECEnv
 
 from domino_env.deal import new_game, set_deal
+from domino_env.display import RENDER_MODES, Display
 from domino_env.errors import IllegalMove, shown
 from domino_env.moves import check_legal
 from domino_env.observation import (
@@ -173,7 +174,6 @@ from domino_env.rules import Rules, RulesError
 from domino_env.single import ILLEGAL, fast, look_at_game, reset_game, step_game
 from domino_env.state import NOT_OVER, OUT, TERMINATED, TRUNCATED, UNIT, new_games
 
-RENDER_MODES = ("human", "ansi", "rgb_array")
 FORCED = ("step", "skip")
 Observation = dict[str, np.ndarray]
 Environment = AECEnv[str, Any, Any]  # agents, observations, actions
@@ -236,7 +236,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         self.places = places_of(self.rules, observe_as)
         self.render_mode = _choice("render_mode", render_mode, (None, *RENDER_MODES))
         self.viewer: int | None = None
-        self._window: Any = None
+        self._display = Display(self.metadata["render_fps"])
         self._make_spaces()
         self.games = new_games(self.rules, 0)
         self._seeded = False
@@ -278,8 +278,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
 
     def __getstate__(self) -> dict[str, Any]:
         views = ("_fast", "_earned", "_observation", "_mask", "_no_mask")
-        state = {name: value for name, value in self.__dict__.items() if name not in views}
-        return {**state, "_window": None}
+        return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __copy__(self) -> raw_env:
         """A copy with a game of its own; one that shared it would spoil both."""
@@ -444,23 +443,9 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
         if self.render_mode is None:
             gymnasium.logger.warn("render: render_mode is None, expected one of the constructor")
             return None
-        from domino_env.render import table_text
-        from domino_env.table import table_of
-
         if self._seat < 0:
             raise ResetNeeded("render: there is no game yet, expected reset() first")
-        table = table_of(self.games[0], self.viewer or 0, self._shown())
-        if self.render_mode == "ansi":
-            return table_text(table)
-        from domino_env.picture import Window, table_image
-
-        image = table_image(table)
-        if self.render_mode == "rgb_array":
-            return image
-        if self._window is None:
-            self._window = Window(fps=self.metadata["render_fps"])
-        self._window.show(image)
-        return None
+        return self._display.draw(self.render_mode, self.games, self.viewer or 0, self._shown())
 
     def _shown(self) -> range | list[int]:
         """The seats whose hands are rendered face up: one, and all at the end."""
@@ -470,9 +455,7 @@ class raw_env(AECEnv[str, Any, Any]):  # noqa: N801 (PettingZoo's name)
 
     def close(self) -> None:
         """Close the window, if one is open."""
-        if self._window is not None:
-            self._window.close()
-            self._window = None
+        self._display.close()
 
 
 def _choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
