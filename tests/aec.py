@@ -5,7 +5,8 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from oracle import Oracle, text_of
+from oracle import Oracle
+from oracle_rules import text_of
 from support import TILE, action_of, move_of, tiles_in
 
 from domino_env import domino_v0

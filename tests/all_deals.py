@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from itertools import combinations, permutations
 
-from oracle import Deal, Oracle, Tile, text_of, texts_of, whole_set
+from oracle import Deal, Oracle
+from oracle_rules import Tile, text_of, texts_of, whole_set
 
 
 def agreeing_deals(oracle: Oracle, seat: int) -> Iterator[Deal]:

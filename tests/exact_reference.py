@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import Any
 
-from oracle import Oracle, Tile, text_of, texts_of, whole_set
+from oracle import Oracle
+from oracle_rules import Tile, text_of, texts_of, whole_set
 
 Key = tuple[Any, ...]
 Weigh = Callable[[int, str, int], float]  # seat, move, events before it -> weight

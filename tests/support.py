@@ -8,7 +8,8 @@ import random
 from typing import Any
 
 import numpy as np
-from oracle import FIELDS, MAIN_NAMES, PRESETS, Oracle, Tile, resolve, text_of, tile_of, whole_set
+from oracle import Oracle
+from oracle_rules import FIELDS, MAIN_NAMES, PRESETS, Tile, resolve, text_of, tile_of, whole_set
 
 from agents.base import Agent
 from domino_env import Game, engine, observation

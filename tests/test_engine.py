@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import Tile, whole_set
+from oracle_rules import Tile, whole_set
 from support import (
     NUMBER,
     TILE,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from all_deals import agreeing_deals, agrees
-from oracle import Deal, Oracle, texts_of, tile_of
+from oracle import Deal, Oracle
+from oracle_rules import texts_of, tile_of
 from support import (
     NUMBER,
     TILE,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import Oracle, tile_of
+from oracle import Oracle
+from oracle_rules import tile_of
 from support import (
     NUMBER,
     TILE,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from all_deals import agreeing_deals
-from oracle import Deal, Oracle, resolve, text_of, texts_of, tile_of, whole_set
+from oracle import Deal, Oracle
+from oracle_rules import resolve, text_of, texts_of, tile_of, whole_set
 
 CASES = Path(__file__).parent / "cases"
 OPEN_LEAD = {"preset": "estandar", "hand_size": 3, "lead": "seat"}

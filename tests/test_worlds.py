@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from all_deals import agreeing_deals
-from oracle import text_of, tile_of
+from oracle_rules import text_of, tile_of
 from support import NUMBER, TILE, Table, random_rules, redacted, tiles_in
 from test_no_leak import knowledge, random_position, tiny_rules
 

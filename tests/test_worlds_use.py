@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from oracle import tile_of
+from oracle_rules import tile_of
 from support import NUMBER, Table, action_of, bits, random_rules, redacted
 from test_no_leak import random_position
 from test_worlds import unfinished
