@@ -20,19 +20,26 @@ from domino_env.tiles import HIGH, LOW
 CHANNELS = (
     "opened",  # put at an end
     "covered",  # at an end
-    "left",  # at the other end; not where both ends are the same
+    "spared",  # at the other end, left as it is; not where both ends are the same
     "opened_late",
     "covered_late",
-    "left_late",
+    "spared_late",
     "passed_late",  # with it at an end, the last time
     "drew",  # with it at an end
 )
-OPENED, COVERED, LEFT, LATE, PASSED, DREW = 0, 1, 2, 3, 6, 7
+OPENED, COVERED, SPARED, LATE, _, _, PASSED, DREW = range(len(CHANNELS))
 TURNS = 32.0  # plays and passes after which an event weighs 1
 
 
 def pip_history(history: np.ndarray, places: int, pips: int) -> np.ndarray:
-    """Rows of `history`, uint8 [B, H, 4], to float32 [B, CHANNELS * P, N], channel by channel."""
+    """Rows of `history`, uint8 [B, H, 4], to float32 [B, CHANNELS * P, N], channel by channel.
+
+    Raises `ValueError` where they name a place or a tile that there is not.
+    """
+    for column, last in ((1, places - 1), (2, pips * (pips + 1) // 2)):
+        found = history[..., column].max(initial=0)
+        if found > last:
+            raise ValueError(f"history: found {found} in column {column}, expected at most {last}")
     out = np.zeros((len(history), len(CHANNELS), places, pips), np.float32)
     count_each(history, out)
     return out.reshape(len(history), -1, pips)
@@ -83,7 +90,7 @@ def count_play(
     count(out, COVERED, covered, late)
     count(out, OPENED, opened, late)
     if other != covered:
-        count(out, LEFT, other, late)
+        count(out, SPARED, other, late)
     return (opened, other) if side == LEFT_END else (other, opened)
 
 
@@ -91,4 +98,4 @@ def count_play(
 def count(out: np.ndarray, channel: int, pip: int, late: float) -> None:
     """Count an event of a pip, and how late it was."""
     out[channel, pip] += 1
-    out[channel + LATE, pip] += late
+    out[LATE + channel, pip] += late

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from oracle import ends_after, tile_of
+from oracle_rules import ends_after, tile_of
 from support import NUMBER, Table, history_of
 from test_observation import random_positions
 
@@ -44,7 +44,7 @@ def counted(table: Table, seat: int, places: int) -> np.ndarray:
             note("covered", covered)
             note("opened", high + low - covered)
             if before[0] != before[1]:
-                note("left", sum(before) - covered)
+                note("spared", sum(before) - covered)
     return found
 
 
@@ -78,9 +78,21 @@ def test_a_round_is_counted_by_hand() -> None:
         ("opened", 1, 3, 1, 2),
         ("covered", 3, 6, 1, 4),
         ("opened", 3, 1, 1, 4),
-        ("left", 3, 3, 1, 4),
+        ("spared", 3, 3, 1, 4),
     ]:
         expected[CHANNELS.index(name), place, pip] = count
         expected[CHANNELS.index(f"{name}_late"), place, pip] = late / 32
     expected[CHANNELS.index("passed_late"), 2, [3, 6]] = 3 / 32
     np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([2, 2, 1, 1], "history: found 2 in column 1, expected at most 1"),
+        ([2, 0, 29, 1], "history: found 29 in column 2, expected at most 28"),
+    ],
+)
+def test_rows_of_another_game_are_refused(row: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pip_history(np.array([[row]], np.uint8), 2, 7)
