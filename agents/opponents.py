@@ -1,4 +1,4 @@
-"""Who a learner plays against besides itself: bots, snapshots of itself; and its teacher.
+"""Who a learner plays against besides itself: bots, snapshots of itself.
 
 The games of a table are cut into blocks: first those of self-play, then `SLOTS` blocks against the
 pool of snapshots, then `SLOTS` against bots. In a block the learner takes one place of each game
@@ -64,22 +64,6 @@ class Pool:
         for n in np.flatnonzero(results[:, 1]):
             share = results[n, 0] / results[n, 1]
             self.won[n] += (1 - MEMORY) * (share - self.won[n])
-
-
-class Teacher:
-    """An agent that says what it would play, `Others` for `collect`."""
-
-    def __init__(self, name: str, device: str) -> None:
-        self.agent = load(name, device=device)
-
-    def begin(self, seed: Sequence[int]) -> None:
-        """Begin a rollout: seed the agent, so that a resumed run goes on exactly."""
-        self.agent.seed(seed)
-
-    def move(self, vec: DominoVec, storage: Storage, k: int, uniform: np.ndarray) -> None:
-        """Write the advice for step k."""
-        advice = self.agent.act(self.agent.view(vec.rules, vec.games))
-        storage.advice[k] = torch.from_numpy(advice)
 
 
 class Blocks:

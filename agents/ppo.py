@@ -1,8 +1,8 @@
 """The learner: PPO (arXiv 1707.06347) in self-play, one network for all seats.
 
 Read from top to bottom: loss, then update. The settings are in settings.py, rollouts and
-advantages in selfplay.py, who else plays in opponents.py, the network in network.py, the training
-loop in training.py.
+advantages in selfplay.py, who else plays in opponents.py, who teaches in teachers.py, the network
+in network.py, the training loop in training.py.
 
 Several games may be learned at once, each a *table* of its own; several processes may share them
 (parallel.py).
@@ -24,11 +24,12 @@ from torch import Tensor
 
 from agents.base import load
 from agents.network import Inputs, Network
-from agents.opponents import Blocks, Pool, Teacher
+from agents.opponents import Blocks, Pool
 from agents.parallel import Ranks
 from agents.policy import PolicyAgent, device_of, load_policy
 from agents.selfplay import Others, Storage, Workers, advantages, collect, parameters_of
 from agents.settings import Config, check, in_bf16, shape_of
+from agents.teachers import OpenHands, Teacher
 from domino_env import DominoVec, Rules
 
 # ---------------------------------------------------------------- loss
@@ -50,6 +51,7 @@ class Minibatch:
     advantage: Tensor
     returns: Tensor
     advice: Tensor
+    solved: Tensor
 
     def __len__(self) -> int:
         return len(self.action)
@@ -76,6 +78,7 @@ WATCHED = (
     "clip_fraction",
     "magnet",
     "imitation",
+    "solver",
 )
 
 
@@ -114,10 +117,14 @@ def loss_of(
     if weights.teacher:
         imitation = -log_probs.gather(1, mb.advice[:, None]).sum()
         total = total + weights.teacher * imitation
+    solver = torch.zeros(())
+    if config.solver_weight:
+        solver = -(probs * mb.solved).sum()  # the gradient of the policy by all actions at once
+        total = total + config.solver_weight * solver
     with torch.no_grad():
         approx_kl = (ratio - 1 - log_ratio).sum()
         clip_fraction = (ratio != clipped).float().sum()
-    watched = (policy_loss, value_loss, entropy, approx_kl, clip_fraction, pull, imitation)
+    watched = (policy_loss, value_loss, entropy, approx_kl, clip_fraction, pull, imitation, solver)
     return Loss(total, torch.stack([figure.detach().to(total.device) for figure in watched]))
 
 
@@ -152,9 +159,11 @@ class Table:
             state="state" in parts,
             belief="belief" in parts,
         )
-        self.storage = Storage(self.vec, config.steps, parts)
+        solves = config.solver_weight > 0
+        self.storage = Storage(self.vec, config.steps, parts, solves)
         self.vec.reset(out=self.storage.batches[0])
         self.blocks = Blocks(rules, games, self.mine, (config.pool, config.bots), pool)
+        self.solver = OpenHands(rules, config, games, self.mine) if solves else None
 
 
 MANY_GAMES = 16384  # from here on threads make the step of the environment faster
@@ -280,6 +289,9 @@ class Learner:
             if taught and self.teacher is not None:
                 self.teacher.begin((config.seed, self.updates, table.mine.start))
                 others.append(self.teacher)
+            if table.solver is not None:
+                table.solver.begin((config.seed, self.updates))
+                others.append(table.solver)
             collect(table.vec, table.storage, acting, uniform, self.workers, others)
             if config.reward_scale != 1:
                 table.storage.reward /= config.reward_scale
@@ -317,7 +329,8 @@ class Learner:
         if self.config.normalise:
             advantage = (advantage - mean) / (deviation + 1e-8)
         inputs = Inputs(**{name: flat(name) for name in self.tables[0].storage.parts})
-        rest = [flat("mask"), flat("action"), flat("log_prob"), advantage, returns, flat("advice")]
+        rest = [flat("mask"), flat("action"), flat("log_prob"), advantage, returns]
+        rest += [flat("advice"), flat("solved")]
         local = self.local_rows(learns)
         for _ in range(self.config.epochs):
             order = self.random.permutation(self.config.games * self.config.steps)

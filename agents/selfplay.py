@@ -48,12 +48,19 @@ class Storage:
     """One rollout: K steps of B games, in the order [K, B]; slot K is where the next one begins.
 
     `parts` are those of `Inputs` that the network is shown. `learns` is where the decision is the
-    learner's, and not an opponent's; `advice` what a teacher would have played there.
+    learner's, and not an opponent's; `advice` what a teacher would have played there; `solved` what
+    a solver makes of every action, with `solves`.
     """
 
     observation: Tensor  # uint8 [K + 1, B, D]; so with the other parts, where there are any
 
-    def __init__(self, vec: DominoVec, steps: int, parts: Sequence[str] = ("observation",)) -> None:
+    def __init__(
+        self,
+        vec: DominoVec,
+        steps: int,
+        parts: Sequence[str] = ("observation",),
+        solves: bool = False,
+    ) -> None:
         self.steps, self.games, self.parts = steps, vec.num_games, tuple(parts)
         first = vec.new_batch()
         shape = (steps + 1, vec.num_games)
@@ -72,6 +79,7 @@ class Storage:
         self.value = torch.zeros(shape)
         self.learns = torch.ones(shape, dtype=torch.bool)
         self.advice = torch.zeros(shape, dtype=torch.int64)
+        self.solved = torch.zeros(*shape, self.mask.shape[2] if solves else 0)
         self.advantage = torch.zeros(steps, vec.num_games)
         self.batches = [self._batch(vec, k) for k in range(steps + 1)]
 
@@ -95,10 +103,10 @@ class Storage:
 
 
 class Others(Protocol):
-    """Opponents, or a teacher, who look at every step of a rollout (`agents.opponents`)."""
+    """Opponents, a teacher or a solver, who look at every step of a rollout."""
 
     def move(self, vec: DominoVec, storage: Storage, k: int, uniform: np.ndarray) -> None:
-        """Write their actions at step k, and where the learner's decisions are; or their advice."""
+        """Write at step k their actions and where the learner's decisions are; or what they say."""
         ...
 
 

@@ -79,6 +79,14 @@ class Config:
     """weight of the imitation at the beginning"""
     teacher_share: Share = 0.3
     """share of the run over which that falls to nothing"""
+    solver_weight: NotNegative = 0.0
+    """weight of what a solver that sees all hands makes of every legal move; 0: it is not asked"""
+    solver_from: AtLeast0 = 0
+    """tiles on the table from which on it is asked"""
+    solver_share: Share = 1.0
+    """share of those positions in which it is asked, drawn at random"""
+    solver_depth: AtLeast1 = 8
+    """plays after which it looks at the most promising one alone"""
     gradient_norm: Positive = 0.5
     """largest norm of a gradient"""
     average: Share = 0.99
@@ -173,6 +181,10 @@ def check(config: Config) -> None:
         raise ValueError(f"rules: found {seats} seats, expected observe_as: 4 with them")
     if config.observe_as is not None and config.observe_as < seats[-1]:
         raise ValueError(f"observe_as: found {config.observe_as}, expected at least {seats[-1]}")
+    for game in games if config.solver_weight else ():
+        if (game.episode, game.reward) != ("round", "win"):
+            found = f"episode {game.episode} and reward {game.reward}"
+            raise ValueError(f"solver_weight: found {found}, expected round and win with it")
     if config.schedule == "minutes" and not config.minutes:
         raise ValueError("schedule: found minutes, expected a number of minutes with it")
     if config.pool + config.bots > 1:

@@ -65,7 +65,8 @@ def loss_by_formula(network, mb, config, weights, magnet):
 
     The dual clip is (5) of arXiv 1912.09729: the gain of a negative advantage A is at least
     c A. The magnet is the divergence of the policy from it, sum p log(p / q). Imitation is the
-    cross-entropy of the teacher's moves (arXiv 1803.03835, of a teacher without doubt).
+    cross-entropy of the teacher's moves (arXiv 1803.03835, of a teacher without doubt). What the
+    solver adds is the mean of its values over the policy, with the sign of a loss.
     """
     with torch.no_grad():
         logits, values = (tensor.double() for tensor in network(mb.inputs))
@@ -89,19 +90,22 @@ def loss_by_formula(network, mb, config, weights, magnet):
             sums["magnet"] += (chances * np.log(chances / towards)).sum()
         if weights.teacher:
             sums["imitation"] -= math.log(chances[legal.tolist().index(int(mb.advice[i]))])
+        if config.solver_weight:
+            sums["solver"] -= (chances * mb.solved[i].numpy()[legal]).sum()
     total = sums["policy_loss"] + config.value_weight * sums["value_loss"]
     total += config.magnet_weight * sums["magnet"] - weights.entropy * sums["entropy"]
-    total += weights.teacher * sums["imitation"]
+    total += weights.teacher * sums["imitation"] + config.solver_weight * sums["solver"]
     return total, [sums[name] for name in WATCHED]
 
 
 @pytest.mark.parametrize(
-    ("magnet", "dual_clip", "teacher"),
-    [("none", 0, 0), ("none", 1.5, 0.4), ("uniform", 0, 0.4), ("periodic", 1.5, 0)],
+    ("magnet", "dual_clip", "teacher", "solver"),
+    [("none", 0, 0, 0), ("none", 1.5, 0.4, 2), ("uniform", 0, 0.4, 0), ("periodic", 1.5, 0, 3)],
 )
-def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher):
+def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher, solver):
     rules = {"preset": "estandar", "seats": 3}
-    learner = Learner(small(rules=rules, magnet=magnet, magnet_weight=0.3, dual_clip=dual_clip))
+    switches = {"magnet": magnet, "dual_clip": dual_clip, "solver_weight": solver}
+    learner = Learner(small(rules=rules, magnet_weight=0.3, **switches))
     mb = one_minibatch(learner)
     noise = torch.from_numpy(np.random.default_rng(0).normal(size=len(mb.log_prob))).float()
     mb.log_prob = mb.log_prob + 0.5 * noise  # so that many ratios leave the range
@@ -115,6 +119,7 @@ def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher):
     assert 0.2 < seen["clip_fraction"] / len(mb) < 0.9
     assert (seen["magnet"] > 1) == (magnet != "none")
     assert (seen["imitation"] > 1) == (teacher > 0)
+    assert (abs(seen["solver"]) > 1) == (solver > 0)
     assert loss.total.item() == pytest.approx(total, rel=1e-4)
     np.testing.assert_allclose(loss.watched, watched, rtol=1e-4)
     if dual_clip:

@@ -11,6 +11,7 @@ from agents import cli
 from agents.base import AgentError, View, load
 from agents.policy import save_policy
 from agents.ppo import WATCHED, Learner, Weights, shape_of
+from agents.solver import Solver
 from agents.training import evaluations, labels
 from domino_env import DominoVec, Rules
 
@@ -126,6 +127,57 @@ def test_the_teacher_falls_silent_when_its_share_of_the_run_is_over():
     figures = [learner.update()["losses/imitation"] for _ in range(8)]
     assert [figure > 0 for figure in figures] == [True] * 4 + [False] * 4
     assert Learner(small()).weights(1.0).teacher == 0
+
+
+# ---------------------------------------------------------------- the solver
+
+
+def test_the_solver_says_how_much_better_than_the_mean_each_move_is():
+    """In half of the positions with so many tiles on the table, by the solver itself."""
+    learner = Learner(
+        small(solver_weight=1.0, solver_from=6, solver_share=0.5, solver_depth=3, steps=12)
+    )
+    (table,) = learner.tables
+    learner.rollout()  # from here on the games are in the middle of their rounds
+    table.storage.carry_over()
+    games, asked, late = table.vec.games.copy(), 0, 0
+    learner.updates = 1
+    learner.rollout()
+    for k in range(12):
+        values = Solver(table.rules, "win", depth=3).action_values(games)
+        better = np.nan_to_num(values - np.nanmean(values, 1, keepdims=True))
+        found = table.storage.solved[k].numpy()
+        said = found.any(1)
+        np.testing.assert_allclose(found[said], better[said], atol=1e-6)
+        placed = np.array([sum(int(seat).bit_count() for seat in g["placed"]) for g in games])
+        assert (placed[said] >= 6).all()
+        differs = better.any(1) & (placed >= 6)
+        asked, late = asked + said.sum(), late + differs.sum()
+        vec = DominoVec(64, table.rules)
+        vec.games[:] = games
+        vec.step(table.storage.action[k].numpy())
+        games = vec.games.copy()
+    assert late > 100
+    assert 0.3 < asked / late < 0.7
+
+
+def test_a_run_learns_what_the_solver_says():
+    learner = Learner(small(solver_weight=10.0, learning_rate=0.01, hidden=(64,)))
+    mb = one_minibatch(learner)
+    figures = [learner.learn(mb, learner.weights(1.0)) for _ in range(40)]
+    before, after = (figure[WATCHED.index("solver")] for figure in figures[::39])
+    best = mb.solved.max(1).values.mean()  # of a policy that always plays what it says
+    assert abs(before) < 0.1 * best
+    assert -after > 0.6 * best
+
+
+def test_only_a_solver_that_is_asked_takes_memory():
+    assert Learner(small()).tables[0].storage.solved.numel() == 0
+
+
+def test_a_solver_refuses_what_it_cannot_judge():
+    with pytest.raises(ValueError, match="solver_weight: found episode match and reward win"):
+        Learner(small(rules={"preset": "cabra"}, solver_weight=1.0))
 
 
 # ---------------------------------------------------------------- where it begins
