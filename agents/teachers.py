@@ -13,7 +13,7 @@ import torch
 from agents.base import load
 from agents.selfplay import Storage
 from agents.settings import Config
-from agents.solver import Solver
+from agents.solver import Solver, tiles_placed
 from domino_env import DominoVec, Rules
 
 
@@ -60,8 +60,3 @@ class OpenHands:
         better = values - np.nanmean(values, 1, keepdims=True)
         storage.solved[k] = 0
         storage.solved[k, torch.from_numpy(rows)] = torch.from_numpy(np.nan_to_num(better)).float()
-
-
-def tiles_placed(games: np.ndarray) -> np.ndarray:
-    """How many tiles are on the table of each of `games`, int64 [B]."""
-    return np.bitwise_count(games["placed"]).sum(1, dtype=np.int64)

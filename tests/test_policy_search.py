@@ -9,15 +9,18 @@ from agents import load, policy_search
 from agents.base import AgentError, View
 from agents.evaluate import evaluate
 from agents.network import Inputs, Mlp, Network, Shape
+from agents.pimc import Pimc
 from agents.policy import PolicyAgent, save_policy
 from agents.policy_search import (
     CARELESS,
+    LATE,
     PolicySearch,
     log_likelihood,
     log_policy,
     returns_of,
     won,
 )
+from agents.solver import tiles_placed
 from domino_env import DominoVec, Game, Rules
 from domino_env.observation import layout_size, observe_each, state_layout
 from domino_env.worlds import sample_worlds
@@ -295,6 +298,44 @@ def test_the_fewer_the_worlds_the_more_the_policys_opinion_counts(monkeypatch):
         values = PolicySearch(agent, str(worlds), seed=0).values(view)
         expected = np.where(view.mask > 0, 0.5 + policy_search.HEAT * error * opinion, np.nan)
         np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("preset", "fields", "solves"),
+    [
+        ("cabra", {"episode": "round"}, True),
+        ("sin_robo", {"seats": 4, "teams": True}, True),
+        ("cabra", {"episode": "round", "seats": 3}, False),
+        ("cabra", {}, False),
+    ],
+    ids=str,
+)
+def test_the_end_of_a_round_of_two_sides_is_solved(preset, fields, solves, monkeypatch):
+    rules = Rules.preset(preset, **fields)
+    agent = agent_of(rules)
+    parts = [View.of(rules, positions(rules, 16, moves).games) for moves in (3, 13)]
+    games = np.concatenate([part.games for part in parts]).view(np.recarray)
+    view = View.of(rules, games)
+    late = tiles_placed(games) >= LATE
+    assert 0 < late.sum() < len(late)
+
+    monkeypatch.setattr(Pimc, "_mean", lambda self, rules, games, legal: np.where(legal, 7, np.nan))
+    asked = view.mask.sum(1) > 1
+    found = PolicySearch(agent, "2", seed=0).values(view)
+    solved = np.abs(np.nan_to_num(found, nan=7) - 7).max(1) < 1e-3
+    np.testing.assert_array_equal(solved[asked], late[asked] & solves)
+
+
+def test_what_is_solved_is_what_pimc_finds_and_the_policy_decides_between_equals(monkeypatch):
+    monkeypatch.setattr(policy_search, "LATE", 0)
+    rules = Rules.preset("estandar")
+    view, agent = positions(rules, games=8, moves=12), agent_of(rules)
+    assert view.games is not None
+    expected = Pimc("5", seed=1).values(view)
+    asked = view.mask.sum(1) > 1
+    expected[asked] += policy_search.EQUAL * log_policy(agent, rules, view.games[asked])
+    found = PolicySearch(agent, "5", seed=1).values(view)
+    np.testing.assert_allclose(found[asked], expected[asked], rtol=0, atol=1e-9)
 
 
 TABLES = [{}, {"seats": 3}, {"seats": 4}, {"seats": 4, "teams": True}]
