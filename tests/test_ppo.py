@@ -112,6 +112,9 @@ def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher, solver):
     pull = another(learner.config, 1) if magnet == "periodic" else None
     network = another(learner.config, 2)
     mb.advice = mb.mask.argmax(1)
+    if solver:
+        assert (mb.solved != 0).any(1).float().mean() > 0.1  # it did say something
+        mb.solved = torch.from_numpy(np.random.default_rng(1).normal(size=mb.mask.shape)).float()
     weights = Weights(0.07, teacher)
     loss = loss_of(network, mb, learner.config, weights, pull)
     total, watched = loss_by_formula(network, mb, learner.config, weights, pull)
