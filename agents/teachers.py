@@ -55,7 +55,8 @@ class OpenHands:
         config, games = self.config, np.asarray(vec.games)
         # All processes draw the same numbers, and use those of their own games.
         asked = self.random.random(self.games)[self.mine] < config.solver_share
-        rows = np.flatnonzero(asked & (tiles_placed(games) >= config.solver_from))
+        asked &= storage.learns[k].numpy() & (tiles_placed(games) >= config.solver_from)
+        rows = np.flatnonzero(asked)
         values = self.solver.action_values(games[rows])
         better = values - np.nanmean(values, 1, keepdims=True)
         storage.solved[k] = 0

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from domino_env.domino_v0 import Observation, raw_env
+from domino_env.aec import Observation, raw_env
 from domino_env.errors import shown
 from domino_env.rules import Rules, RulesError
 from domino_env.state import UNIT
