@@ -183,7 +183,7 @@ def expected_tensors(
         for name, tensor in module.state_dict().items()
     }
     for k, parameter in enumerate(learner.parameters if numbers.updates else ()):
-        moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+        moments = learner.optimiser.moments(parameter)
         expected |= {f"optimiser.{k}.{name}": like for name, like in moments.items()}
     return expected
 

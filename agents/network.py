@@ -123,6 +123,11 @@ class Network(nn.Module):
         """Logits [B, A] alone, for which no state is needed."""
         return self.actor(inputs)[0]
 
+    def inner_weights(self) -> list[Tensor]:
+        """The matrices between two layers: of linear layers that give neither logits nor value."""
+        inner = [m for m in self.modules() if isinstance(m, nn.Linear) and not isinstance(m, Head)]
+        return [linear.weight for linear in inner if linear is not self.critic]
+
 
 class Scale(nn.Module):
     """Numbers of an observation or a state, uint8 [B, D], brought near to 1."""
@@ -152,9 +157,13 @@ def layers(sizes: list[int]) -> nn.Sequential:
     return nn.Sequential(*found)
 
 
-def small_head(width: int, outputs: int) -> nn.Linear:
-    """A linear layer that begins with nearly uniform play."""
-    head = nn.Linear(width, outputs)
+class Head(nn.Linear):
+    """A linear layer that gives logits."""
+
+
+def small_head(width: int, outputs: int) -> Head:
+    """One that begins with nearly uniform play."""
+    head = Head(width, outputs)
     nn.init.orthogonal_(head.weight, 0.01)
     nn.init.zeros_(head.bias)
     return head

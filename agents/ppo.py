@@ -2,7 +2,7 @@
 
 Read from top to bottom: loss, then update. The settings are in settings.py, rollouts and
 advantages in selfplay.py, who else plays in opponents.py, who teaches in teachers.py, the network
-in network.py, the training loop in training.py.
+in network.py, its steps in optimiser.py, the training loop in training.py.
 
 Several games may be learned at once, each a *table* of its own; several processes may share them
 (parallel.py).
@@ -25,6 +25,7 @@ from torch import Tensor
 from agents.base import load
 from agents.network import Inputs, Network
 from agents.opponents import Blocks, Pool
+from agents.optimiser import optimiser_of
 from agents.parallel import Ranks
 from agents.policy import PolicyAgent, device_of, load_policy
 from agents.selfplay import Others, Storage, Workers, advantages, collect, parameters_of
@@ -186,7 +187,7 @@ class Learner:
         periodic = config.magnet == "periodic"
         self.magnet = copy.deepcopy(self.network).requires_grad_(False) if periodic else None
         self.parameters = parameters_of(self.network)
-        self.optimiser = torch.optim.Adam(self.parameters, config.learning_rate, fused=True)
+        self.optimiser = optimiser_of(config.optimiser, self.network, config.learning_rate)
         self.random = np.random.default_rng(config.seed)
         self.workers = Workers(config.workers)
         bots = config.bot_names if config.bots else ()

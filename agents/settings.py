@@ -45,8 +45,10 @@ class Config:
     """passes over a rollout"""
     minibatch: AtLeast1 = 8192
     """decisions in one step of the optimiser"""
+    optimiser: Literal["adam", "muon"] = "adam"
+    """adam, or muon for the weights between layers (arXiv 2502.16982)"""
     learning_rate: Positive = 1e-3
-    """of Adam at the beginning"""
+    """of the optimiser at the beginning"""
     anneal: bool = True
     """let the learning rate fall to zero over the run"""
     gamma: Share = 1.0

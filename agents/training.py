@@ -143,8 +143,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def check_unchanged(before: Config, now: Config) -> None:
-    """Raise `RunError` where a run is to go on with another network."""
-    for name in ("network", "hidden", "history", "belief", "privileged_critic", "observe_as"):
+    """Raise `RunError` where a run is to go on with another network or optimiser."""
+    network = ("network", "hidden", "history", "belief", "privileged_critic", "observe_as")
+    for name in (*network, "optimiser"):
         found, expected = getattr(now, name), getattr(before, name)
         if found != expected:
             raise RunError(f"{name}: found {found}, expected {expected}, with which the run began")

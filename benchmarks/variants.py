@@ -49,6 +49,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "graph, no teacher": {**GRAPH, "teacher": ""},
     "graph, solver": {**GRAPH, "solver_weight": 2.0, "solver_from": 10, "solver_share": 0.5},
     "graph, 2 epochs": {**GRAPH, "epochs": 2},
+    "graph, muon": {**GRAPH, "optimiser": "muon"},
     "graph, learning rate 0.001": {**GRAPH, "learning_rate": 0.001},
     "graph, entropy 0.05": {**GRAPH, "entropy": 0.05},
     "graph, pool": {**GRAPH, "pool": 0.3},

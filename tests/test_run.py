@@ -45,6 +45,7 @@ EVERYTHING: dict[str, Any] = {
     "snapshot_every": 1,
     "magnet": "periodic",
     "magnet_every": 2,
+    "optimiser": "muon",
     "bf16": True,
 }
 
@@ -206,6 +207,7 @@ def test_changed_settings_of_a_resumed_run_are_kept(tmp_path):
         ({"history": True}, "tensor 'network.actor.body.0.weight': found float32 [16, "),
         ({"network": "attention"}, "tensor 'network.actor.blocks.0.before.bias': found none, exp"),
         ({"magnet": "periodic"}, "tensor 'magnet.actor.body.0.bias': found none, expected"),
+        ({"optimiser": "muon"}, "tensor 'optimiser.0.exp_avg': found float32 [16, "),
         ({"bots": 0.5}, "opponents: found others than those of this run"),
         ({"rules": [{"preset": "cabra", "episode": "round"}] * 2}, "opponents: found others"),
     ],
