@@ -1,5 +1,6 @@
 """Helpers of the tests of the learner: small runs, and networks that differ clearly."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from agents.training import resume, save
 STATE, PREVIOUS = "checkpoint/state.safetensors", "checkpoint/previous.safetensors"
 TABLES = [{"seats": 2}, {"seats": 3}, {"seats": 4}, {"seats": 4, "teams": True}]
 TABLE_NAMES = ["2", "3", "4", "pairs"]
+UPDATES = 6  # of `of_6`
 
 
 def small(**fields: Any) -> Config:
@@ -32,6 +34,18 @@ def small(**fields: Any) -> Config:
         "bf16": False,
     }
     return Config(**{**fixed, **fields})
+
+
+def of_6(**fields: Any) -> Config:
+    """A small run of 6 updates."""
+    return small(**{"decisions": UPDATES * 64 * 8, "minibatch": 256, **fields})
+
+
+def figures_of(folder: Path) -> list[dict[str, Any]]:
+    """The metrics of a run without what depends on the clock."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    clock = ("time", "charts/SPS")
+    return [{k: v for k, v in json.loads(line).items() if k not in clock} for line in lines]
 
 
 def another(config: Config, seed: int, spread: float = 0.3) -> Network:
