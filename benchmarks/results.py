@@ -262,7 +262,11 @@ def speed_section() -> str:
     if not rows:
         return ""
     head = f"Printed by `python -m benchmarks --save` on {machine_words(kept['machine'])}."
-    return f"{head}\n\n{table([['', 'reached', 'target'], *rows])}"
+    return f"{head} {BF16}\n\n{table([['', 'reached', 'target'], *rows])}"
+
+
+BF16 = """The rows of bf16 are slow on a processor that has no instructions for it;
+the learner uses it where there are some ([more](training.md#speed))."""
 
 
 def speed_rows(found: dict[str, list[dict[str, Any]]]) -> list[list[str]]:
