@@ -38,6 +38,13 @@ def test_singular_values_are_brought_near_to_one_and_their_vectors_kept(shape, s
     np.testing.assert_allclose(found, values.diag(), atol=2e-3)
 
 
+def test_very_small_singular_values_grow_but_stay_small():
+    values = directions(orthogonal(given := matrix(8, 20, condition=1e6)), given).diagonal()
+    start = torch.linalg.svdvals(given) / given.norm()
+    np.testing.assert_allclose(values[-1] / start[-1], 3.4445**5, rtol=0.02)
+    assert values[-1] < 0.001
+
+
 def test_no_gradient_is_no_step():
     assert not orthogonal(torch.zeros(4, 6)).any()
 
