@@ -67,6 +67,8 @@ class Shape:
     """it is shown the exact chance of each place of each tile too"""
     privileged: bool = False
     """its value is that of the state, with all hands open"""
+    hands: bool = False
+    """it guesses how many tiles of each pip each place holds, of `graph`"""
     observe_as: Annotated[int, Meta(ge=2, le=4)] | None = None
     temperature: NotNegative = 0.0
     """of the moves that the agent draws; 0 takes the likeliest"""
@@ -74,7 +76,8 @@ class Shape:
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of a batch that the network is shown, as named in `Inputs`."""
-        switched = {"history": self.history, "belief": self.belief, "state": self.privileged}
+        switched = {"history": self.history, "belief": self.belief}
+        switched["state"] = self.privileged or self.hands
         return ("observation", *(name for name, on in switched.items() if on))
 
 
@@ -90,6 +93,22 @@ class Inputs(NamedTuple):
         """Some of the positions: what a tensor takes as its first index."""
         more = (None if part is None else part[rows] for part in self[1:])
         return Inputs(self.observation[rows], *more)
+
+
+class Read(NamedTuple):
+    """What an actor makes of B positions."""
+
+    logits: Tensor  # [B, A]
+    hidden: Tensor  # [B, W], for a value
+    pips: Tensor | None = None  # [B, N, W], of `graph`
+
+
+class Judged(NamedTuple):
+    """What a network makes of B positions."""
+
+    logits: Tensor  # [B, A]
+    value: Tensor  # [B], to the seat to move
+    held: Tensor | None = None  # [B, N, P], with `hands`: what it takes for `tiles_held`
 
 
 class Network(nn.Module):
@@ -110,23 +129,49 @@ class Network(nn.Module):
         self.critic = nn.Linear(width, 1)
         nn.init.orthogonal_(self.critic.weight)
         nn.init.zeros_(self.critic.bias)
+        self.held: Head | None = None
+        if shape.hands:
+            if shape.network != "graph":
+                raise ValueError(f"hands: found network {shape.network}, expected graph with it")
+            places = observation_layout(games[0], shape.observe_as)["hand_size"][1][0]
+            self.held = Head(shape.hidden[1], places)
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Logits [B, A] and values [B]."""
-        logits, hidden = self.actor(inputs)
+        judged = self.judge(inputs)
+        return judged.logits, judged.value
+
+    def judge(self, inputs: Inputs) -> Judged:
+        """All that it makes of the positions."""
+        logits, hidden, pips = self.actor(inputs)
         if self.critic_body is not None:
             assert inputs.state is not None
             hidden = self.critic_body(self.critic_scale(inputs.state))
-        return logits, self.critic(hidden).squeeze(-1)
+        guess = None if self.held is None else self.held(pips)
+        return Judged(logits, self.critic(hidden).squeeze(-1), guess)
 
     def logits(self, inputs: Inputs) -> Tensor:
         """Logits [B, A] alone, for which no state is needed."""
-        return self.actor(inputs)[0]
+        return self.actor(inputs).logits
 
     def inner_weights(self) -> list[Tensor]:
         """The matrices between two layers: of linear layers that give neither logits nor value."""
         inner = [m for m in self.modules() if isinstance(m, nn.Linear) and not isinstance(m, Head)]
         return [linear.weight for linear in inner if linear is not self.critic]
+
+
+def tiles_held(state: Tensor, places: int, rules: Rules) -> Tensor:
+    """The tiles of each pip that the others hold, a double once, float32 [B, N, P].
+
+    `state`, uint8 [B, S], is that of P places: columns are the hands of places 1 to P - 1, then
+    the boneyard.
+    """
+    tiles = rules.tiles
+    hands = state[:, tiles : (places + 1) * tiles].unflatten(1, (places, tiles)) > 0
+    pips = torch.arange(rules.set + 1)[:, None]
+    low, high = (torch.from_numpy(half[:tiles].astype("int64")) for half in (LOW, HIGH))
+    has = ((low == pips) | (high == pips)).float().to(state.device)  # [N, T]
+    return has @ hands.float().transpose(1, 2)
 
 
 class Scale(nn.Module):
@@ -158,7 +203,7 @@ def layers(sizes: list[int]) -> nn.Sequential:
 
 
 class Head(nn.Linear):
-    """A linear layer that gives logits."""
+    """A linear layer that gives logits, or other numbers that leave the network."""
 
 
 def small_head(width: int, outputs: int) -> Head:
@@ -208,8 +253,8 @@ class Mlp(nn.Module):
         self.width = shape.hidden[-1] if shape.hidden else size
         self.head = small_head(self.width, games[0].actions)
 
-    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Logits [B, A] and the last hidden layer [B, W]."""
+    def forward(self, inputs: Inputs) -> Read:
+        """The logits and the last hidden layer."""
         vector = self.scale(inputs.observation)
         more = []
         if self.events is not None:
@@ -218,7 +263,7 @@ class Mlp(nn.Module):
         if inputs.belief is not None:
             more.append(inputs.belief.to(vector.device).to(vector.dtype).flatten(1))
         hidden = self.body(torch.cat([vector, *more], 1) if more else vector)
-        return self.head(hidden), hidden
+        return Read(self.head(hidden), hidden)
 
 
 class Graph(nn.Module):
@@ -260,9 +305,9 @@ class Graph(nn.Module):
         self.score = small_head(width, 1)
         self.width = table + 2 * width
 
-    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Logits [B, A]; and the table [B, W] with the mean pip and the sum of both ends."""
-        logits, table = self.base(inputs)
+    def forward(self, inputs: Inputs) -> Read:
+        """The logits; the table with the mean pip and the sum of both ends; all pips."""
+        logits, table, _ = self.base(inputs)
         vector = self.base.scale(inputs.observation)
         part = {name: vector[:, where].view(-1, *n) for name, (where, n) in self.layout.items()}
         ends = torch.stack([part["left"], part["right"]], 1)  # [B, 2, N]
@@ -282,7 +327,7 @@ class Graph(nn.Module):
         becomes = (self.ends - ends.argmax(2, keepdim=True)).clamp(0, scores.shape[2] - 1)
         plays = scores.gather(2, becomes).transpose(1, 2).flatten(1)  # [B, 2 T]
         logits = logits + F.pad(plays, (0, logits.shape[1] - plays.shape[1]))
-        return logits, torch.cat([table, x.mean(1), at_ends.sum(1)], 1)
+        return Read(logits, torch.cat([table, x.mean(1), at_ends.sum(1)], 1), x)
 
     def _of_pips(self, part: dict[str, Tensor], inputs: Inputs) -> tuple[Tensor, Tensor]:
         """What is known of each pip, [B, N, .]; by own and by unseen tiles joined, [B, 2, N, N]."""
@@ -336,8 +381,8 @@ class Attention(nn.Module):
         self.tile_head = small_head(self.width, 2)
         self.table_head = small_head(self.width, 3)
 
-    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Logits [B, A], and the token of the table [B, W]."""
+    def forward(self, inputs: Inputs) -> Read:
+        """The logits, and the token of the table."""
         vector = self.scale(inputs.observation)
         tokens = [self.table(vector)[:, None], self.tile(self._of_tiles(vector, inputs.belief))]
         tokens[1] = tokens[1] + self.tile_name
@@ -353,7 +398,7 @@ class Attention(nn.Module):
             x = block(x, keep)
         x = self.norm(x[:, : 1 + self.tiles])
         logits = torch.cat([self.tile_head(x[:, 1:]).flatten(1), self.table_head(x[:, 0])], 1)
-        return logits, x[:, 0]
+        return Read(logits, x[:, 0])
 
     def _of_tiles(self, vector: Tensor, belief: Tensor | None) -> Tensor:
         """What is known of each tile and of its two pips, [B, T, .]."""

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from agents.base import load
-from agents.network import Inputs, Network
+from agents.network import Inputs, Network, tiles_held
 from agents.opponents import Blocks, Pool
 from agents.optimiser import optimiser_of
 from agents.parallel import Ranks
@@ -80,6 +80,7 @@ WATCHED = (
     "magnet",
     "imitation",
     "solver",
+    "hands",
 )
 
 
@@ -96,7 +97,7 @@ def loss_of(
 ) -> Loss:
     """The PPO loss, summed over a minibatch (its caller divides), and figures to watch."""
     with torch.autocast(config.device, torch.bfloat16, enabled=in_bf16(config)):
-        logits, value = network(mb.inputs)
+        logits, value, guess = network.judge(mb.inputs)
     log_probs = masked_log_softmax(logits, mb.mask)
     log_ratio = log_probs.gather(1, mb.action[:, None]).squeeze(1) - mb.log_prob
     ratio = log_ratio.exp()
@@ -122,10 +123,17 @@ def loss_of(
     if config.solver_weight:
         solver = -(probs * mb.solved).sum()  # the gradient of the policy by all actions at once
         total = total + config.solver_weight * solver
+    hands = torch.zeros(())
+    if guess is not None:
+        assert mb.inputs.state is not None
+        rules = config.games_rules[0]  # all of one set
+        hands = (guess.float() - tiles_held(mb.inputs.state, guess.shape[2], rules)).pow(2).sum()
+        total = total + config.hands_weight * hands
     with torch.no_grad():
         approx_kl = (ratio - 1 - log_ratio).sum()
         clip_fraction = (ratio != clipped).float().sum()
-    watched = (policy_loss, value_loss, entropy, approx_kl, clip_fraction, pull, imitation, solver)
+    watched = (policy_loss, value_loss, entropy, approx_kl, clip_fraction)
+    watched += (pull, imitation, solver, hands)
     return Loss(total, torch.stack([figure.detach().to(total.device) for figure in watched]))
 
 
@@ -165,6 +173,10 @@ class Table:
         self.vec.reset(out=self.storage.batches[0])
         self.blocks = Blocks(rules, games, self.mine, (config.pool, config.bots), pool)
         self.solver = OpenHands(rules, config, games, self.mine) if solves else None
+
+
+def _alike(one: Tensor | None, other: Tensor | None) -> bool:
+    return one is not None and other is not None and one.shape == other.shape
 
 
 MANY_GAMES = 16384  # from here on threads make the step of the environment faster
@@ -215,14 +227,17 @@ class Learner:
         ]
 
     def begin_with(self, folder: str) -> None:
-        """Take over the weights of a policy; `ValueError` if its network is another one."""
-        given = load_policy(folder).network.state_dict()
-        expected = self.network.state_dict()
-        if {k: v.shape for k, v in given.items()} != {k: v.shape for k, v in expected.items()}:
+        """Take over the weights of a policy; `ValueError` if its network is another one.
+
+        A guess of hands is no part of play: it is taken over where both have one.
+        """
+        given, expected = load_policy(folder).network.state_dict(), self.network.state_dict()
+        differ = {k for k in given | expected if not _alike(given.get(k), expected.get(k))}
+        if any(not name.startswith("held.") for name in differ):
             raise ValueError(
                 f"initial: found another network in {folder}, expected that of this run"
             )
-        self.network.load_state_dict(given)
+        self.network.load_state_dict({k: v for k, v in given.items() if k not in differ}, False)
 
     @property
     def progress(self) -> float:

@@ -89,6 +89,8 @@ class Config:
     """share of those positions in which it is asked, drawn at random"""
     solver_depth: AtLeast1 = 8
     """plays after which it looks at the most promising one alone"""
+    hands_weight: NotNegative = 0.0
+    """weight of guessing how many tiles of each pip the others hold, an auxiliary task of graph"""
     gradient_norm: Positive = 0.5
     """largest norm of a gradient"""
     average: Share = 0.99
@@ -162,6 +164,7 @@ def shape_of(config: Config) -> Shape:
         history=config.history,
         belief=config.belief,
         privileged=config.privileged_critic,
+        hands=config.hands_weight > 0,
         observe_as=config.observe_as,
         temperature=config.temperature,
     )

@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
 def check_unchanged(before: Config, now: Config) -> None:
     """Raise `RunError` where a run is to go on with another network or optimiser."""
     network = ("network", "hidden", "history", "belief", "privileged_critic", "observe_as")
-    for name in (*network, "optimiser"):
+    for name in (*network, "hands_weight", "optimiser"):
         found, expected = getattr(now, name), getattr(before, name)
         if found != expected:
             raise RunError(f"{name}: found {found}, expected {expected}, with which the run began")

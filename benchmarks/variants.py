@@ -46,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "graph, privileged critic": {**GRAPH, "privileged_critic": True},
     "graph, belief": {**GRAPH, "belief": True},
     "graph, history": {**GRAPH, "history": True},
+    "graph, history, hands": {**GRAPH, "history": True, "hands_weight": 0.1},
     "graph, no teacher": {**GRAPH, "teacher": ""},
     "graph, solver": {**GRAPH, "solver_weight": 2.0, "solver_from": 10, "solver_share": 0.5},
     "graph, 2 epochs": {**GRAPH, "epochs": 2},

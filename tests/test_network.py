@@ -9,7 +9,7 @@ from learning import TABLE_NAMES, TABLES, another, flat_gradient, one_minibatch,
 from support import NUMBER, TILE
 
 from agents.base import View
-from agents.network import ACTORS, Attention, Graph, Inputs, Network, Shape
+from agents.network import ACTORS, Attention, Graph, Inputs, Network, Shape, tiles_held
 from agents.policy import PolicyAgent, load_policy, save_policy
 from agents.ppo import Learner, Weights, loss_of
 from agents.selfplay import parameters_of
@@ -249,12 +249,39 @@ def test_a_policy_with_a_privileged_critic_is_saved_and_plays_without_the_state(
     np.testing.assert_array_equal(agent.policy(view), learner.agent().policy(view))
 
 
+@pytest.mark.parametrize("observe_as", [None, 4])
+@pytest.mark.parametrize("table", TABLES, ids=TABLE_NAMES)
+def test_the_tiles_that_are_held_are_those_of_the_hands_and_the_boneyard(table, observe_as):
+    rules = Rules.preset("estandar", **table)
+    vec = DominoVec(12, rules, seed=3, state=True, observe_as=observe_as)
+    batch = vec.reset()
+    for _ in range(6):
+        batch = vec.step(batch.mask.argmax(1))
+    places = observe_as or rules.seats
+    found = tiles_held(torch.from_numpy(batch.state), places, rules)
+    assert found.shape == (12, 7, places)
+    for game, of_pips in zip(vec.games, found, strict=True):
+        hands = [game["hands"][(game["seat"] + k) % rules.seats] for k in range(1, rules.seats)]
+        hands += [0] * (places - rules.seats)
+        rest = [1 << int(t) for t in game["boneyard"][game["drawn"] : game["stock"]]]
+        for place, hand in enumerate([*hands, sum(rest)]):
+            tiles = [TILE[t] for t in range(28) if int(hand) >> t & 1]
+            expected = [sum(pip in tile for tile in tiles) for pip in range(7)]
+            assert of_pips[:, place].tolist() == expected
+
+
+def test_a_guess_of_hands_needs_a_graph():
+    with pytest.raises(ValueError, match="hands: found network mlp, expected graph with it"):
+        Learner(small(hands_weight=0.1))
+
+
 # ---------------------------------------------------------------- learning
 
 
 @pytest.mark.parametrize("network", [*ACTORS])
 def test_the_gradient_reaches_every_parameter(network):
-    config = small(network=network, hidden=(16, 16), games=32, **EVERYTHING)
+    fields = EVERYTHING | ({"hands_weight": 0.1} if network == "graph" else {})
+    config = small(network=network, hidden=(16, 16), games=32, **fields)
     learner, net = Learner(config), another(config, 1)
     loss = loss_of(net, one_minibatch(learner), config, Weights(0.05), None)
     grads = torch.autograd.grad(loss.total, parameters_of(net))

@@ -11,6 +11,7 @@ from learning import another, flat_gradient, one_minibatch, small
 
 from agents.base import load
 from agents.evaluate import evaluate
+from agents.network import tiles_held
 from agents.ppo import WATCHED, Config, Learner, Minibatch, Weights, loss_of, masked_log_softmax
 from agents.selfplay import parameters_of
 from agents.settings import in_bf16
@@ -66,10 +67,12 @@ def loss_by_formula(network, mb, config, weights, magnet):
     The dual clip is (5) of arXiv 1912.09729: the gain of a negative advantage A is at least
     c A. The magnet is the divergence of the policy from it, sum p log(p / q). Imitation is the
     cross-entropy of the teacher's moves (arXiv 1803.03835, of a teacher without doubt). What the
-    solver adds is the mean of its values over the policy, with the sign of a loss.
+    solver adds is the mean of its values over the policy, with the sign of a loss. A guess of hands
+    is off by the squares of what it is off for each pip and place.
     """
     with torch.no_grad():
         logits, values = (tensor.double() for tensor in network(mb.inputs))
+        guess = network.judge(mb.inputs).held
         pulled = torch.zeros_like(logits) if magnet is None else magnet(mb.inputs)[0].double()
     sums = dict.fromkeys(WATCHED, 0.0)
     both = zip(chances_of(logits, mb.mask), chances_of(pulled, mb.mask), strict=True)
@@ -92,19 +95,28 @@ def loss_by_formula(network, mb, config, weights, magnet):
             sums["imitation"] -= math.log(chances[legal.tolist().index(int(mb.advice[i]))])
         if config.solver_weight:
             sums["solver"] -= (chances * mb.solved[i].numpy()[legal]).sum()
+        if guess is not None:
+            state, rules = mb.inputs.state[i : i + 1], config.games_rules[0]
+            sums["hands"] += float(
+                (guess[i] - tiles_held(state, rules.seats, rules)[0]).square().sum()
+            )
     total = sums["policy_loss"] + config.value_weight * sums["value_loss"]
     total += config.magnet_weight * sums["magnet"] - weights.entropy * sums["entropy"]
     total += weights.teacher * sums["imitation"] + config.solver_weight * sums["solver"]
+    total += config.hands_weight * sums["hands"]
     return total, [sums[name] for name in WATCHED]
 
 
 @pytest.mark.parametrize(
-    ("magnet", "dual_clip", "teacher", "solver"),
-    [("none", 0, 0, 0), ("none", 1.5, 0.4, 2), ("uniform", 0, 0.4, 0), ("periodic", 1.5, 0, 3)],
-)
-def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher, solver):
+    ("magnet", "dual_clip", "teacher", "solver", "hands"),
+    [("none", 0, 0, 0, 0), ("none", 1.5, 0.4, 2, 0), ("uniform", 0, 0.4, 0, 0.2),
+     ("periodic", 1.5, 0, 3, 0)],
+)  # fmt: skip
+def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher, solver, hands):
     rules = {"preset": "estandar", "seats": 3}
     switches = {"magnet": magnet, "dual_clip": dual_clip, "solver_weight": solver}
+    if hands:
+        switches |= {"hands_weight": hands, "network": "graph", "hidden": (16, 16)}
     learner = Learner(small(rules=rules, magnet_weight=0.3, **switches))
     mb = one_minibatch(learner)
     noise = torch.from_numpy(np.random.default_rng(0).normal(size=len(mb.log_prob))).float()
@@ -123,6 +135,7 @@ def test_the_loss_is_that_of_the_formula(magnet, dual_clip, teacher, solver):
     assert (seen["magnet"] > 1) == (magnet != "none")
     assert (seen["imitation"] > 1) == (teacher > 0)
     assert (abs(seen["solver"]) > 1) == (solver > 0)
+    assert (seen["hands"] > 1) == (hands > 0)
     assert loss.total.item() == pytest.approx(total, rel=1e-4)
     np.testing.assert_allclose(loss.watched, watched, rtol=1e-4)
     if dual_clip:

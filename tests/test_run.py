@@ -57,9 +57,18 @@ def use_up_the_minutes(learner: Learner) -> None:
         ({"rules": {"preset": "cabra", "seats": 4, "teams": True, "target": 20}}, interrupt),
         ({"minutes": 60, "rules": {"preset": "sin_robo", "reward": "points"}}, use_up_the_minutes),
         ({"teacher": "expert", "solver_weight": 2.0, "solver_share": 0.5}, interrupt),
+        ({"network": "graph", "hidden": (16, 8), "hands_weight": 0.1}, interrupt),
         (EVERYTHING, interrupt),
     ],
-    ids=["float32", "bf16, two workers", "matches in pairs", "minutes", "taught", "everything"],
+    ids=[
+        "float32",
+        "bf16, two workers",
+        "matches in pairs",
+        "minutes",
+        "taught",
+        "hands",
+        "everything",
+    ],
 )
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, fields, stop):
     """Weights, optimiser, games, random numbers and figures are equal to the last bit."""

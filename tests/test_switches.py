@@ -1,15 +1,18 @@
 """The switches of a training run: each does what its text in `Config` says."""
 
 import copy
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from learning import TABLES, one_minibatch, small, weights_of
+from learning import TABLES, another, one_minibatch, small, weights_of
 
 from agents import cli
 from agents.base import AgentError, View, load
-from agents.policy import save_policy
+from agents.network import tiles_held
+from agents.policy import load_policy, save_policy
 from agents.ppo import WATCHED, Learner, Weights, shape_of
 from agents.solver import Solver
 from agents.training import evaluations, labels
@@ -178,6 +181,42 @@ def test_only_a_solver_that_is_asked_takes_memory():
 def test_a_solver_refuses_what_it_cannot_judge():
     with pytest.raises(ValueError, match="solver_weight: found episode match and reward win"):
         Learner(small(rules={"preset": "cabra"}, solver_weight=1.0))
+
+
+# ---------------------------------------------------------------- hands
+
+
+def test_a_run_learns_to_guess_hands_better_than_by_their_means():
+    fields = {"network": "graph", "hidden": (32, 32), "history": True}
+    rules = {"preset": "sin_robo", "seats": 4, "teams": True}
+    learner = Learner(small(rules=rules, hands_weight=1.0, learning_rate=0.01, **fields))
+    mb = one_minibatch(learner)
+    assert mb.inputs.state is not None
+    figures = [learner.learn(mb, learner.weights(1.0)) for _ in range(60)]
+    first, last = (float(figure[WATCHED.index("hands")]) for figure in figures[::59])
+    truth = tiles_held(mb.inputs.state, 4, Rules.from_dict(rules))
+    of_means = float((truth - truth.mean(0)).square().sum()) / len(mb)
+    assert first > of_means
+    assert last < 0.9 * of_means
+
+
+def test_a_guess_of_hands_is_no_part_of_play(tmp_path):
+    """It is taken over where both have one, and where one alone has it that is no other network."""
+    fields = {"network": "graph", "hidden": (16, 16)}
+    with_it, without = small(hands_weight=0.1, **fields), small(**fields)
+    assert shape_of(with_it).parts == ("observation", "state")
+    for before, now in product((with_it, without), repeat=2):
+        made = another(before, 1)
+        folder = tmp_path / f"{before.hands_weight}-{now.hands_weight}"
+        folder.mkdir()
+        save_policy(folder, made)
+        learner = Learner(replace(now, initial=str(folder)))
+        taken, made = learner.network.state_dict(), made.state_dict()
+        for name in made.keys() & taken.keys():
+            np.testing.assert_array_equal(made[name], taken[name])
+        learner.update()
+    agent = load_policy(tmp_path / "0.1-0.1")
+    assert agent.uses == {"observation"}
 
 
 # ---------------------------------------------------------------- where it begins
