@@ -20,7 +20,7 @@ from rich.table import Table
 
 from agents import shipped as package
 from agents.policy import write_file
-from agents.result import Result
+from agents.result import Budget, Result
 from agents.tournament import Tournament, read_tournament
 from benchmarks import opponents
 from domino_env import Rules
@@ -33,8 +33,9 @@ PIMC, SEARCH, SLOW_PIMC = "pimc:20", "+search:50", "pimc:100"
 RATED = PIMC, "expert", "heaviest"  # whose ratings are told beside that of a policy
 FREE_LEAD = "sin_robo-2", "sin_robo-pairs"  # measured with a free lead too
 # Deals at the tables where search plays: until clear of zero after so many, and the most; fewer in
-# pairs, where it takes longest.
-LOOKS = {"2": (2_000, 8_000), "pairs": (1_000, 2_000)}
+# pairs, where it takes longest. Then their seed: at two seats, where policies come closest to
+# search, deals on which no earlier one has met it.
+LOOKS = {"2": (5_000, 20_000, 1), "pairs": (1_000, 2_000, 0)}
 MOST_MATCHES = 8_000  # against the policy for single hands, until clear of zero
 PLUS_LOOK, PLUS_MOST = 500, 4_000  # the same, where search plays search
 DEALS, MATCHES = 20_000, 2_000  # against bots; a match has many hands
@@ -120,6 +121,7 @@ class Part:
     until_clear: int | None = None
     adds: str = ""  # to the name of the policy, for the agent
     variant: str = ""  # of the rules, in the name of the folder
+    seed: int = 0
 
     @property
     def agent(self) -> str:
@@ -137,6 +139,13 @@ class Part:
         names = [self.policy, *(other for other in self.others if is_shipped(other))]
         return {name: fingerprint(name) for name in names}
 
+    @property
+    def plan(self) -> Tournament:
+        """The tournament of which nothing has been played yet."""
+        budget = Budget(self.deals, until_clear=self.until_clear)
+        agents = [self.agent, *self.others]
+        return Tournament(agents, self.rules, budget, self.seed, only=[self.agent])
+
 
 def parts(name: str) -> list[Part]:
     """All that is played with a policy."""
@@ -151,8 +160,8 @@ def parts(name: str) -> list[Part]:
         free = rules.replace(lead_tile="free")
         found.append(Part(name, "bots", free, BOTS, DEALS, variant="-lead-free"))
     if table in LOOKS:
-        look, most = LOOKS[table]
-        found.append(Part(name, "search", rules, (PIMC,), most, look))
+        look, most, seed = LOOKS[table]
+        found.append(Part(name, "search", rules, (PIMC,), most, look, seed=seed))
         found.append(Part(name, "plus", rules, (name, SLOW_PIMC), PLUS_MOST, PLUS_LOOK, SEARCH))
     return found
 
@@ -168,7 +177,8 @@ def is_current(folder: Path, trained: dict[str, str]) -> bool:
 def kept(part: Part) -> Tournament | None:
     """What has been played of a part by the policies as they are now; None if nothing has."""
     found = read_tournament(part.folder) if is_current(part.folder, part.trained) else None
-    return found if found is not None and found.rules == part.rules else None
+    planned = found is not None and found.arguments() == part.plan.arguments()
+    return found if planned else None
 
 
 def results_of(name: str, word: str, variant: str = "") -> list[Result]:

@@ -14,7 +14,7 @@ NAME is a folder of agents/policies, WORD what is to be played:
 Without a word all of them, without a name all policies; then the bars are printed. The two that
 are about few policies are about others if word and name are both given. Every pairing
 is kept in results/policies as soon as it is played, with the SHA-256 of the policies in it: what
-is missing is played, and what was played by another policy of that name is played again.
+is missing is played, and what was played by another policy of that name, or on other deals, again.
 `curves` keeps what is told of a training run in results/training, from the folder of the run.
 """
 
@@ -44,9 +44,9 @@ from benchmarks.measures import (
     all_bars,
     bars_table,
     fingerprint,
-    is_current,
     json_path,
     keep_json,
+    kept,
     kept_json,
     machine,
     parts,
@@ -106,13 +106,14 @@ def measured(word: str, name: str, minutes: float) -> bool:
 
 def play(part: Part) -> bool:
     """Play what is missing of a part, and print it; whether it was played to its end."""
-    if not is_current(part.folder, part.trained):
+    if kept(part) is None:  # what is there was played by other policies, or otherwise
         (part.folder / FILE).unlink(missing_ok=True)
         keep_json(part.folder / "trained.json", part.trained)
     played = play_tournament(
         [load(name) for name in (part.agent, *part.others)],
         part.rules,
         part.deals,
+        seed=part.seed,
         until_clear=part.until_clear,
         folder=part.folder,
         only=[part.agent],

@@ -128,10 +128,11 @@ def hands_section() -> str:
     return "\n\n".join([HANDS, *told]) if told else ""
 
 
-HANDS = f"""{measures.DEALS:,} duplicate deals against each bot; `{PIMC}` until clear of zero, up to
-{measures.LOOKS["2"][1]:,}, in pairs {measures.LOOKS["pairs"][1]:,}. Elo is fitted to all pairings
-at that table, with mean 0, those of [the opponents](opponents.md) among themselves too; that of
-`expert` is told beside."""
+HANDS = f"""{measures.DEALS:,} duplicate deals against each bot. Against `{PIMC}` as many as it
+takes to be clear of zero, looked at after {measures.LOOKS["2"][0]:,}, twice and four times as many
+(in pairs {measures.LOOKS["pairs"][0]:,} and twice as many). Elo is fitted to all pairings at that
+table, with mean 0, those of [the opponents](opponents.md) among themselves too; that of `expert`
+is told beside."""
 
 
 def hands_table(game: str) -> str:

@@ -33,7 +33,7 @@ CHANGES = {
         "SLOW_PIMC": "pimc:2",
         "SEARCH": "+search:2",
         "RATED": ("heaviest",),
-        "LOOKS": {"2": (2, 4), "pairs": (2, 4)},
+        "LOOKS": {"2": (2, 4, 1), "pairs": (2, 4, 0)},
         "MOST_MATCHES": 4,
         "PLUS_LOOK": 2,
         "PLUS_MOST": 4,
@@ -129,6 +129,23 @@ def test_another_policy_of_a_name_is_measured_anew_and_no_other(place, evaluated
     policies.policies(["bots", "match"])
     hand = "sin_robo-2"
     assert evaluated == [*[(hand, bot) for bot in BOTS] * 2, (match, hand)]
+
+
+def test_what_was_played_on_other_deals_is_not_there_and_is_played_again(
+    place, evaluated, monkeypatch
+):
+    policies.policies(["bots", "search", "sin_robo-2"])
+    evaluated.clear()
+    monkeypatch.setattr(measures, "LOOKS", {"2": (2, 4, 2)})
+    assert not measures.results_of("sin_robo-2", "search")
+    policies.policies(["bots", "search", "sin_robo-2"])
+    assert evaluated == [("sin_robo-2", "pimc:1")]
+    (found,) = measures.results_of("sin_robo-2", "search")
+    assert found.seed == 2
+    evaluated.clear()
+    monkeypatch.setattr(measures, "LOOKS", {"2": (2, 6, 2)})
+    policies.policies(["bots", "search", "sin_robo-2"])
+    assert evaluated == [("sin_robo-2", "pimc:1")]
 
 
 def test_a_measurement_that_was_ended_goes_on_with_what_is_missing(place, evaluated, monkeypatch):
