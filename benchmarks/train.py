@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 import agents.ppo
-from agents.ppo import PIECE, Config, Learner, Minibatch
+from agents.loss import Minibatch
+from agents.ppo import PIECE, Config, Learner
 from agents.settings import in_bf16
 
 RULES = {"preset": "cabra", "episode": "round"}

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from agents.checkpoint import gathered_games, numbers_of, tensors_of
+from agents.loss import Minibatch
 from agents.network import Network
-from agents.ppo import Config, Learner, Minibatch, shape_of
+from agents.ppo import Config, Learner, shape_of
 from agents.run import Run
 from agents.training import resume, save
 

@@ -9,9 +9,10 @@ from learning import TABLE_NAMES, TABLES, another, flat_gradient, one_minibatch,
 from support import NUMBER, TILE
 
 from agents.base import View
+from agents.loss import Weights, loss_of
 from agents.network import ACTORS, Attention, Graph, Inputs, Network, Shape, tiles_held
 from agents.policy import PolicyAgent, load_policy, save_policy
-from agents.ppo import Learner, Weights, loss_of
+from agents.ppo import Learner
 from agents.selfplay import parameters_of
 from domino_env import DominoVec, Rules
 from domino_env.observation import observation_layout

@@ -13,9 +13,10 @@ import torch
 import yaml
 from learning import another, one_minibatch, resumed, small, started, weights_of
 
+from agents.loss import Weights
 from agents.parallel import Ranks
 from agents.policy import save_policy
-from agents.ppo import Config, Learner, Weights
+from agents.ppo import Config, Learner
 
 ROOT = Path(__file__).resolve().parent.parent
 # A sum in another order differs by some roundings of float32, 6e-8 each. Adam's steps then do too,
