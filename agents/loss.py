@@ -11,8 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from agents.network import Inputs, Network, tiles_held
+from agents.graph import tiles_held
+from agents.network import Network
 from agents.settings import Config, in_bf16
+from agents.shape import Inputs
 
 
 def masked_log_softmax(logits: Tensor, mask: Tensor) -> Tensor:

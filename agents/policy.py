@@ -22,7 +22,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from agents.base import Agent, AgentError, View
-from agents.network import Inputs, Network, Shape
+from agents.network import Network
+from agents.shape import Inputs, Shape
 from agents.shipped import POLICY_FILE, folder_of, table_of
 from domino_env import DominoVec
 from domino_env.observation import observation_layout

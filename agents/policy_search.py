@@ -25,11 +25,11 @@ import torch
 from torch import Tensor
 
 from agents.base import Agent, AgentError
-from agents.network import Inputs
 from agents.pimc import Pimc, resampled
 from agents.policy import PolicyAgent
 from agents.replay import BYTES, asked_each, deal_each, make_each, replay_each, return_each, taken
 from agents.selfplay import sample
+from agents.shape import Inputs
 from agents.shipped import Shipped
 from agents.solver import tiles_placed
 from domino_env.observation import layout_size, observe_each, redact_each, state_layout

@@ -23,13 +23,14 @@ from torch import Tensor
 
 from agents.base import load
 from agents.loss import WATCHED, Minibatch, Weights, loss_of
-from agents.network import Inputs, Network
+from agents.network import Network
 from agents.opponents import Blocks, Pool
 from agents.optimiser import optimiser_of
 from agents.parallel import Ranks
 from agents.policy import PolicyAgent, device_of, load_policy
 from agents.selfplay import Others, Storage, Workers, advantages, collect, parameters_of
 from agents.settings import Config, check, in_bf16, shape_of
+from agents.shape import Inputs
 from agents.teachers import OpenHands, Teacher
 from domino_env import DominoVec, Rules
 

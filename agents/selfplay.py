@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.network import Inputs
+from agents.shape import Inputs
 from domino_env import DominoVec
 from domino_env.compiled import jit
 from domino_env.vector import Batch

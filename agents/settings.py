@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import torch
 from msgspec import Meta
 
-from agents.network import NotNegative, Shape, Width
+from agents.shape import NotNegative, Shape, Width
 from domino_env.rules import Rules
 
 AtLeast1 = Annotated[int, Meta(ge=1, le=2**40)]
@@ -110,7 +110,7 @@ class Config:
     network: Literal["mlp", "attention", "graph"] = "mlp"
     """linear layers, attention over tiles and events, or messages between pips"""
     hidden: Annotated[tuple[Width, ...], Meta(max_length=64)] = (256, 256)
-    """widths of the layers; see agents/network.py for attention and graph"""
+    """widths of the layers; see agents/shape.py for attention and graph"""
     history: bool = False
     """show the network the events of the round"""
     belief: bool = False

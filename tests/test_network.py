@@ -8,12 +8,15 @@ import torch
 from learning import TABLE_NAMES, TABLES, another, flat_gradient, one_minibatch, small
 from support import NUMBER, TILE
 
+from agents.attention import Attention
 from agents.base import View
+from agents.graph import Graph, tiles_held
 from agents.loss import Weights, loss_of
-from agents.network import ACTORS, Attention, Graph, Inputs, Network, Shape, tiles_held
+from agents.network import ACTORS, Network
 from agents.policy import PolicyAgent, load_policy, save_policy
 from agents.ppo import Learner
 from agents.selfplay import parameters_of
+from agents.shape import Inputs, Shape
 from domino_env import DominoVec, Rules
 from domino_env.observation import observation_layout
 from domino_env.rules import PRESETS

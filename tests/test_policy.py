@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save, save_file
 from agents import cli
 from agents.base import AgentError, View, load
 from agents.evaluate import evaluate
-from agents.network import Mlp, Network, Shape
+from agents.mlp import Mlp
+from agents.network import Network
 from agents.policy import (
     FORMAT,
     POLICY_FILE,
@@ -23,6 +24,7 @@ from agents.policy import (
     policy_rules,
     save_policy,
 )
+from agents.shape import Shape
 from domino_env import DominoVec, Rules
 from domino_env.observation import layout_size, observation_layout
 from domino_env.rules import PRESETS

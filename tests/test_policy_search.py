@@ -8,7 +8,8 @@ from made_policies import Home
 from agents import load, policy_search
 from agents.base import AgentError, View
 from agents.evaluate import evaluate
-from agents.network import Inputs, Mlp, Network, Shape
+from agents.mlp import Mlp
+from agents.network import Network
 from agents.pimc import Pimc
 from agents.policy import PolicyAgent, save_policy
 from agents.policy_search import (
@@ -20,6 +21,7 @@ from agents.policy_search import (
     returns_of,
     won,
 )
+from agents.shape import Inputs, Shape
 from agents.solver import tiles_placed
 from domino_env import DominoVec, Game, Rules
 from domino_env.observation import layout_size, observe_each, state_layout

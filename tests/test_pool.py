@@ -8,10 +8,12 @@ import torch
 from learning import TABLE_NAMES, TABLES, another, one_minibatch, small, weights_of
 from support import Highest, Lowest
 
-from agents.network import Mlp, Network, Shape
+from agents.mlp import Mlp
+from agents.network import Network
 from agents.opponents import SELF, SLOTS, Blocks, Pool
 from agents.policy import save_policy
 from agents.ppo import Config, Learner
+from agents.shape import Shape
 from domino_env import DominoVec, Rules
 
 # 64 games: 16 in self-play, 16 against snapshots, 32 against bots.

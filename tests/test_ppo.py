@@ -11,8 +11,8 @@ from learning import another, flat_gradient, one_minibatch, small
 
 from agents.base import load
 from agents.evaluate import evaluate
+from agents.graph import tiles_held
 from agents.loss import WATCHED, Minibatch, Weights, loss_of, masked_log_softmax
-from agents.network import tiles_held
 from agents.ppo import Config, Learner
 from agents.selfplay import parameters_of
 from agents.settings import in_bf16

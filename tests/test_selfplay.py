@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from agents.network import Inputs
 from agents.selfplay import Storage, Workers, collect, sample, seat_advantages
+from agents.shape import Inputs
 from domino_env import DominoVec
 from domino_env.vector import BATCH_FIELDS
 

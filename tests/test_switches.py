@@ -11,8 +11,8 @@ from learning import TABLES, another, one_minibatch, small, weights_of
 
 from agents import cli
 from agents.base import AgentError, View, load
+from agents.graph import tiles_held
 from agents.loss import WATCHED, Weights
-from agents.network import tiles_held
 from agents.policy import load_policy, save_policy
 from agents.ppo import Learner, shape_of
 from agents.solver import Solver
