@@ -153,7 +153,7 @@ class Compete(MatchOptions):
     agents: Annotated[Positional[tuple[str, ...]], arg(metavar="A B C ...", help_behavior_hint="")]
     """Agents, as `domino evaluate` takes them."""
     out: Annotated[str | None, arg(metavar="FOLDER", help_behavior_hint="")] = None
-    """Keep each pairing in this folder; the same command goes on from there."""
+    """Keep all results in this folder; the same command goes on from where it was stopped."""
     csv: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write the results to this file, a row for each agent against each other."""
     png: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
@@ -178,7 +178,8 @@ class Compete(MatchOptions):
             print(f"domino: {error}", file=sys.stderr)
         if not played.ended:
             done = len(played.results) + len(played.failures)
-            return _interrupted(done, len(played.pairings), goes_on=self.out is not None)
+            goes_on = self.out is not None
+            return _interrupted(done, len(played.pairings), played.begun, goes_on)
         return BAD_INPUT if played.failures else GOOD
 
     def _show(self, played: Tournament) -> None:

@@ -42,6 +42,7 @@ def evaluate(
     until_clear: int | None = None,
     threads: int | None = None,
     save: GameFile | None = None,
+    begun: Result | None = None,
 ) -> Result:
     """Play `a` against `b` on `deals` deals (of a match: seeds, and so all its deals).
 
@@ -55,8 +56,10 @@ def evaluate(
     after that many, twice, four times as many, it ends if the interval does not hold 0.
 
     `progress` gets the result so far now and then, `save` a record of every game. Ctrl-C gives the
-    result so far (`interrupted`), if there is one.
-    Raises `AgentError` for an agent that does not fit the rules or gives no legal move.
+    result so far (`interrupted`), if there is one. `begun` is such a result, or one that `progress`
+    got: the call goes on from it, to the result that it would have had without an interruption.
+    Raises `AgentError` for an agent that does not fit the rules or gives no legal move, and
+    `ValueError` for bad numbers and for what was begun by another call.
     """
     budget = Budget(deals, until, until_clear)
     seed = check_count("seed", seed, 0, MAX_SEED)
@@ -65,11 +68,14 @@ def evaluate(
         agent.check(rules)
         with blamed(agent, "evaluate"):
             check_count("deals_at_once", agent.deals_at_once, 1, SEED_STEP)
-    tally = Tally(a.name, b.name, rules, seed)
     match = _Match(a, b, rules, seed, save is not None)
+    tally = match.tally(begun, budget.most)
+    if begun is not None and budget.is_spent(match.before(tally.deals), begun):
+        return tally.result()
+    jobs = match.jobs(tally.deals, budget.most)
     done: tuple[Result, int] | None = None  # with the size of the file: set at once, for Ctrl-C
     try:
-        with closing(in_order(match.play, match.jobs(budget.most), threads, match.stop)) as played:
+        with closing(in_order(match.play, jobs, threads, match.stop)) as played:
             while chunk := list(islice(played, len(places(rules)))):
                 before = tally.deals
                 tally.add(np.array([p.rewards for p in chunk]), np.array([p.points for p in chunk]))
@@ -117,12 +123,33 @@ class _Match:
     with_lines: bool
     stop: Event = field(default_factory=Event)
 
-    def jobs(self, deals: int) -> Iterator[tuple[int, int, int, int]]:
+    @property
+    def at_once(self) -> int:
+        """The deals of a chunk."""
+        return min(self.a.deals_at_once, self.b.deals_at_once)
+
+    def before(self, deals: int) -> int:
+        """How many deals there were before the chunk that ends with these."""
+        return max(0, deals - 1) // self.at_once * self.at_once
+
+    def tally(self, begun: Result | None, most: int) -> Tally:
+        """What to count in; `ValueError` for what was begun by another call."""
+        about = self.a.name, self.b.name, self.rules, self.seed
+        if begun is None:
+            return Tally(*about)
+        if (begun.a, begun.b, begun.rules, begun.seed) != about or not begun.sums:
+            found = f"{begun.a} against {begun.b} with seed {begun.seed}"
+            raise ValueError(f"begun: found a result of {found}, expected one of this call")
+        if begun.deals > most or (begun.deals < most and begun.deals % self.at_once):
+            expected = f"a multiple of {self.at_once} and at most {most}"
+            raise ValueError(f"begun: found {begun.deals} deals, expected {expected}")
+        return Tally(*about, begun.sums)
+
+    def jobs(self, begun: int, deals: int) -> Iterator[tuple[int, int, int, int]]:
         """Chunk, its first deal, its deals, and rotation; a chunk's rotations one by one."""
-        at_once = min(self.a.deals_at_once, self.b.deals_at_once)
-        for chunk, first in enumerate(range(0, deals, at_once)):
+        for first in range(begun, deals, self.at_once):
             for rotation in range(len(places(self.rules))):
-                yield chunk, first, min(at_once, deals - first), rotation
+                yield first // self.at_once, first, min(self.at_once, deals - first), rotation
 
     def play(self, chunk: int, first: int, count: int, rotation: int) -> _Rotation:
         """Play the games of a job with copies of the agents: each thread has its own."""

@@ -188,6 +188,7 @@ class GameFile:
     def cut(self, size: int | None = None) -> None:
         """Take back what lies behind `size`, None: what has not been kept."""
         self._file.flush()
+        self.kept = self.kept if size is None else min(self.kept, size)
         self._file.truncate(self.kept if size is None else size)
         self._file.seek(0, os.SEEK_END)
 

@@ -6,6 +6,7 @@ Letters: `R` rotations (places that A can take), `P` seats.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,15 +40,16 @@ class Result:
     fewer_games: float = math.nan  # see `to_dict`
     blocks: tuple[int, ...] = ()  # what A won of the games of each part of the deals, see `Tally`
     interrupted: bool = field(default=False, compare=False)  # Ctrl-C came before the end
+    sums: tuple[int, ...] = field(default=(), compare=False, repr=False)  # to go on from, `Tally`
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures for JSON, without `blocks` and `interrupted`.
+        """The figures for JSON, without `blocks`, `interrupted` and `sums`.
 
         `fewer_games` tells what duplicate play is worth: plain play (A in a random place, a fresh
         deal each game) takes that many times the games for the same interval. It is None where
         every deal came out the same, `ci95` where there is but one.
         """
-        left_out = ("blocks", "interrupted")
+        left_out = ("blocks", "interrupted", "sums")
         figures = {name: value for name, value in vars(self).items() if name not in left_out}
         unknown = {name: None for name in UNKNOWN if math.isnan(figures[name])}
         return {**figures, "rules": self.rules.to_dict(), **unknown}
@@ -114,6 +116,21 @@ def places(rules: Rules) -> np.ndarray:
     return np.eye(rules.seats, dtype=bool)
 
 
+class _Sums(NamedTuple):
+    """What a tally counts besides its blocks; rewards in sixths."""
+
+    deals: int
+    total: int  # rewards
+    squares: int  # of a deal's rewards together
+    game_squares: int  # of a game's
+    wins: int
+    losses: int
+    points: int
+
+
+NOTHING = (0,) * (len(_Sums._fields) + BLOCKS)  # the sums of a tally without a deal
+
+
 class Tally:
     """Games of A against B, counted as they come in: in integers, so in any parts, and exactly.
 
@@ -121,10 +138,12 @@ class Tally:
     loss 0, and a draw what an equal gets (`equal_share`).
     """
 
-    def __init__(self, a: str, b: str, rules: Rules, seed: int) -> None:
+    def __init__(
+        self, a: str, b: str, rules: Rules, seed: int, sums: Sequence[int] = NOTHING
+    ) -> None:
         self.about = a, b, rules, seed
         self.rules = rules
-        self.sums = np.zeros(len(_Sums._fields) + BLOCKS, np.int64)
+        self.sums = np.array(sums, np.int64)
 
     @property
     def deals(self) -> int:
@@ -173,19 +192,8 @@ class Tally:
             points=sums.points / UNIT / games,
             fewer_games=single / R / spread if spread else math.nan,
             blocks=tuple(self.sums[len(_Sums._fields) :][:n].tolist()),
+            sums=tuple(self.sums.tolist()),
         )
-
-
-class _Sums(NamedTuple):
-    """What a tally counts besides its blocks; rewards in sixths."""
-
-    deals: int
-    total: int  # rewards
-    squares: int  # of a deal's rewards together
-    game_squares: int  # of a game's
-    wins: int
-    losses: int
-    points: int
 
 
 def equal_share(rules: Rules) -> float:

@@ -13,24 +13,28 @@ import contextlib
 import hashlib
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from agents.base import Agent, AgentError
 from agents.evaluate import MAX_SEED, evaluate
 from agents.games import GameFile, check_new
 from agents.ratings import Rating, ratings
-from agents.result import UNKNOWN, Budget, Result, check_count
+from agents.result import NOTHING, UNKNOWN, Budget, Result, Tally, check_count
 from agents.shipped import files_of
 from domino_env.rules import Rules
 
 FILE = "tournament.json"
 Pairing = tuple[str, str]
+Sum = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+WRITE_EVERY = 30.0  # seconds between two writings of a pairing that is being played
 Progress = Callable[[int, int, str], None]  # pairings done, of how many, what is being played
 
 
@@ -45,6 +49,7 @@ class Tournament:
     only: list[str] = field(default_factory=list)  # in every pairing is one of these; []: of all
     results: dict[Pairing, Result] = field(default_factory=dict)
     failures: dict[Pairing, str] = field(default_factory=dict)  # messages of `AgentError`
+    begun: Result | None = field(default=None, compare=False)  # of a pairing that was interrupted
 
     @property
     def sides(self) -> int:
@@ -131,11 +136,11 @@ def play_tournament(
 
     `deals`, `until`, `until_clear` and `threads` are those of `evaluate`, for each pairing. With
     `only`, names, the pairings are those of these agents, with each other and with the rest.
-    With a folder, `tournament.json` in it is written after each pairing; the same call goes on
-    from there, and plays again only what failed. `save` is a file that gets a record of every game
-    of the pairings that were played to their ends. A pairing in which an agent fails is noted in
-    `failures`, and the others are played. Ctrl-C ends the tournament (`ended` tells); the pairing
-    that is being played is then lost, and those before it are returned.
+    With a folder, `tournament.json` in it is written after each pairing and on the way; the same
+    call goes on from there, within a pairing too, and plays again only what failed. `save` is a
+    file that gets a record of every game of the pairings that do not fail. A pairing in which an
+    agent fails is noted in `failures`, and the others are played. Ctrl-C ends the tournament
+    (`ended` tells), and what there is is returned.
     Raises `ValueError` for bad numbers, names that are not all different, an agent that does not
     fit the rules (`AgentError`), a folder that holds another tournament, one whose agents have
     been trained further since, and a file that cannot take the games.
@@ -151,20 +156,31 @@ def play_tournament(
         for done, (a, b) in enumerate(played.pairings):
             if (a, b) in played.results:
                 continue
-            told = _teller(played, done, progress)
-            how: Any = vars(budget) | {"threads": threads, "save": games}
+            file.begin((a, b), played, games)
+
+            def told(so_far: Result, done: int = done) -> None:
+                if progress is not None:
+                    what = f"{so_far.a} : {so_far.b} {so_far.interval()}"
+                    progress(done, len(played.pairings), what)
+                played.begun = so_far
+                if file.is_due():
+                    file.write(played, games)
+
+            how: Any = vars(budget) | {"threads": threads, "save": games, "begun": played.begun}
             try:
                 result = evaluate(by_name[a], by_name[b], rules, seed=seed, progress=told, **how)
             except AgentError as error:
                 played.failures[a, b] = str(error)
-                if games is not None:
-                    games.cut()
+                file.drop(played, games)
                 continue
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # before there was anything new
                 break
             if result.interrupted:
+                played.begun = result
+                if file.path is not None:
+                    file.write(played, games)
                 break
-            played.results[a, b] = result
+            played.results[a, b], played.begun = result, None
             file.write(played, games)
     return played
 
@@ -184,15 +200,6 @@ def _check(agents: Sequence[Agent], rules: Rules, only: Sequence[str]) -> None:
         agent.check(rules)
 
 
-def _teller(
-    played: Tournament, done: int, progress: Progress | None
-) -> Callable[[Result], None] | None:
-    if progress is None:
-        return None
-    total = len(played.pairings)
-    return lambda so_far: progress(done, total, f"{so_far.a} : {so_far.b} {so_far.interval()}")
-
-
 # ---------------------------------------------------------------- the file of a tournament
 
 
@@ -204,15 +211,18 @@ class _File:
         self.about = {**played.arguments(), "save": None if save is None else _tidy(save)}
         self.about["trained"] = _fingerprints(played.agents)
         self.saved = 0  # bytes of the file of games
+        self.start = 0  # how many of them are not of the pairing that is being played
+        self.written = time.monotonic()
         if self.path is not None and self.path.parent.exists() and not self.path.parent.is_dir():
             raise ValueError(f"{self.path.parent}: found a file, expected a folder")
         if self.path is not None and self.path.exists():
-            played.results = self._read(self.path, played)
+            before = self._read(self.path, played)
+            played.results, played.begun = before.results, before.begun
         elif save is not None:
             check_new(save)
 
-    def _read(self, path: Path, played: Tournament) -> dict[Pairing, Result]:
-        """The results in the file; `ValueError` if it is not whole, or of another tournament."""
+    def _read(self, path: Path, played: Tournament) -> Tournament:
+        """What is in the file; `ValueError` if it is not whole, or of another tournament."""
         kept, before = _decoded(path)
         saved_to = kept.save and _tidy(kept.save)
         about = {**before.arguments(), "save": saved_to, "trained": kept.trained}
@@ -229,28 +239,55 @@ class _File:
                 raise ValueError(
                     f"{path}: found a tournament with {name} {about[name]}, expected {value}"
                 )
-        if not set(before.results) <= set(played.pairings):
+        begun = [] if before.begun is None else [(before.begun.a, before.begun.b)]
+        if not {*before.results, *begun} <= set(played.pairings):
             raise ValueError(f"{path}: found pairings of agents that it does not name")
-        self.saved = kept.saved
-        return before.results
+        self.saved, self.start = kept.saved, kept.begun.start if kept.begun else kept.saved
+        return before
+
+    def begin(self, pair: Pairing, played: Tournament, games: GameFile | None) -> None:
+        """Before a pairing is played: what has been begun is of this one, or nothing."""
+        if played.begun is not None and (played.begun.a, played.begun.b) != pair:
+            self.drop(played, games)
+        if played.begun is None:
+            self.start = 0 if games is None else games.kept
+
+    def drop(self, played: Tournament, games: GameFile | None) -> None:
+        """Take back what has been begun, and its games once the file no longer tells of them."""
+        played.begun, self.saved = None, self.start
+        self._put(played, games)
+        if games is not None:
+            games.cut(self.start)
+
+    def is_due(self) -> bool:
+        """Whether what has been begun should be written again."""
+        return self.path is not None and time.monotonic() >= self.written + WRITE_EVERY
 
     def write(self, played: Tournament, games: GameFile | None) -> None:
         """Write the file as a whole or not at all, when the games that it tells of are safe."""
         if games is not None:
             games.keep()
             self.saved = games.kept
-        if self.path is None or not (played.results or games is not None):
+        self._put(played, games)
+
+    def _put(self, played: Tournament, games: GameFile | None) -> None:
+        nothing = not (played.results or played.begun or games is not None)
+        if self.path is None or (nothing and not self.path.exists()):
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         results = [
             {**result.to_dict(), "blocks": result.blocks} for result in played.results.values()
         ]
+        content = {**self.about, "saved": self.saved, "results": results}
+        if (begun := played.begun) is not None:
+            content["begun"] = _Begun(begun.a, begun.b, begun.sums, self.start)
         temporary = self.path.with_name(self.path.name + ".new")
         with temporary.open("wb") as file:
-            file.write(msgspec.json.encode({**self.about, "saved": self.saved, "results": results}))
+            file.write(msgspec.json.encode(content))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path)
+        self.written = time.monotonic()
 
 
 def _tidy(path: str | Path) -> str:
@@ -259,6 +296,13 @@ def _tidy(path: str | Path) -> str:
 
 def _place(save: str | None) -> str:
     return "no file of games" if save is None else f"games saved to {save}"
+
+
+class _Begun(msgspec.Struct, forbid_unknown_fields=True):
+    a: str
+    b: str
+    sums: Annotated[tuple[Sum, ...], Meta(min_length=len(NOTHING), max_length=len(NOTHING))]
+    start: Annotated[int, Meta(ge=0)]  # bytes of the file of games before its own
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):
@@ -273,6 +317,7 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
     save: str | None = None
     saved: int = 0
     trained: dict[str, str] = {}
+    begun: _Begun | None = None
 
 
 def read_tournament(folder: str | Path) -> Tournament | None:
@@ -290,10 +335,19 @@ def _decoded(path: Path) -> tuple[_Kept, Tournament]:
         results = [_result_of(figures) for figures in kept.results]
         budget = Budget(kept.deals, kept.until, kept.until_clear)
         rules = Rules.of(kept.rules)
+        begun = kept.begun and _begun(kept.begun, kept, rules)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: cannot be read as a tournament: {error}") from None
     by_pairing = {(result.a, result.b): result for result in results}
-    return kept, Tournament(kept.agents, rules, budget, kept.seed, kept.only, by_pairing)
+    about = (kept.agents, rules, budget, kept.seed, kept.only)
+    return kept, Tournament(*about, by_pairing, begun=begun)
+
+
+def _begun(begun: _Begun, kept: _Kept, rules: Rules) -> Result:
+    if begun.sums[0] < 1 or begun.start > kept.saved:
+        found = f"{begun.sums[0]} deals and games from byte {begun.start} on"
+        raise ValueError(f"begun: found {found}, expected deals, and games that were saved")
+    return Tally(begun.a, begun.b, rules, kept.seed, begun.sums).result()
 
 
 def _fingerprints(agents: Sequence[str]) -> dict[str, str]:
@@ -311,7 +365,7 @@ _Figures = msgspec.defstruct(
     [
         (name, {"rules": dict[str, int | bool | str]}.get(name, kind))
         for name, kind in (get_type_hints(Result) | dict.fromkeys(UNKNOWN, float | None)).items()
-        if name != "interrupted"
+        if name not in ("interrupted", "sums")
     ],
     forbid_unknown_fields=True,
 )

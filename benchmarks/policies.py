@@ -13,8 +13,9 @@ NAME is a folder of agents/policies, WORD what is to be played:
 
 Without a word all of them, without a name all policies; then the bars are printed. The two that
 are about few policies are about others if word and name are both given. Every pairing
-is kept in results/policies as soon as it is played, with the SHA-256 of the policies in it: what
-is missing is played, and what was played by another policy of that name, or on other deals, again.
+is kept in results/policies while it is played, with the SHA-256 of the policies in it: what is
+missing is played, from where it was stopped; what was played by another policy of that name, or on
+other deals, is played again.
 `curves` keeps what is told of a training run in results/training, from the folder of the run.
 """
 
@@ -35,6 +36,7 @@ from rich.table import Table
 
 from agents import load
 from agents.curves import PANELS, Metrics
+from agents.options import progress_bar
 from agents.policy import write_file
 from agents.tables import results_table
 from agents.tournament import FILE, play_tournament
@@ -109,15 +111,17 @@ def play(part: Part) -> bool:
     if kept(part) is None:  # what is there was played by other policies, or otherwise
         (part.folder / FILE).unlink(missing_ok=True)
         keep_json(part.folder / "trained.json", part.trained)
-    played = play_tournament(
-        [load(name) for name in (part.agent, *part.others)],
-        part.rules,
-        part.deals,
-        seed=part.seed,
-        until_clear=part.until_clear,
-        folder=part.folder,
-        only=[part.agent],
-    )
+    with progress_bar(part.folder.name) as bar:
+        played = play_tournament(
+            [load(name) for name in (part.agent, *part.others)],
+            part.rules,
+            part.deals,
+            seed=part.seed,
+            until_clear=part.until_clear,
+            folder=part.folder,
+            progress=bar,
+            only=[part.agent],
+        )
     results = [played.result(part.agent, other) for other in part.others]
     if found := [result for result in results if result is not None]:
         Console().print(results_table(found))

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import statistics
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,70 @@ def test_ctrl_c_gives_what_there_is():
     result = evaluate(a, Highest(), Rules.preset("sin_robo"), 50, progress=interrupt)
     assert result.interrupted
     assert result == evaluate(Lowest(), Highest(), Rules.preset("sin_robo"), 20)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [{"deals": 47}, {"deals": None, "until": 0.1}, {"deals": 80, "until_clear": 10}],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "table", [{"seats": 2}, {"seats": 3}, {"seats": 4, "teams": True}], ids=str
+)
+def test_an_interrupted_call_goes_on_to_the_result_of_a_whole_one(table, budget):
+    rules, chunks = Rules.preset("cabra", **table, episode="round"), set()
+
+    class Noting(Lowest):
+        deals_at_once = 10
+
+        def seed(self, seed):
+            if isinstance(seed, tuple):
+                chunks.add(seed[1])
+            super().seed(seed)
+
+    def duel(**how):
+        chunks.clear()
+        return evaluate(Noting(), load("random"), rules, seed=3, threads=1, **budget, **how)
+
+    def interrupt(result):
+        raise KeyboardInterrupt
+
+    parts, part = [], None
+    whole = duel(progress=parts.append)
+    assert len(parts) > 3
+    for so_far in parts:
+        part = duel(progress=interrupt, begun=part)
+        assert (part, part.interrupted) == (so_far, True)
+        assert duel(begun=part) == whole
+        assert not chunks & set(range(part.deals // 10))
+    assert part == whole
+    assert not chunks
+
+
+def test_a_result_goes_on_to_more_deals():
+    few = evaluate(Lowest(), Highest(), Rules.preset("sin_robo"), Lowest.deals_at_once)
+    more = evaluate(Lowest(), Highest(), few.rules, few.deals + 10, begun=few)
+    assert more == evaluate(Lowest(), Highest(), few.rules, few.deals + 10)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"a": "heaviest"}, "found a result of heaviest against highest with seed 0, expected one"),
+        ({"seed": 1}, "found a result of lowest against highest with seed 1, expected one of this"),
+        ({"rules": Rules.preset("cabra")}, "found a result of lowest against highest"),
+        ({"sums": ()}, "found a result of lowest against highest"),
+        ({"deals": 7}, "found 7 deals, expected a multiple of 10 and at most 20"),
+        ({"deals": 30}, "found 30 deals, expected a multiple of 10 and at most 20"),
+    ],
+    ids=str,
+)
+def test_what_was_begun_by_another_call_is_an_error(changed, message):
+    a = Lowest()
+    a.deals_at_once = 10
+    begun = replace(evaluate(a, Highest(), Rules.preset("sin_robo"), 10), **changed)
+    with pytest.raises(ValueError, match=f"^begun: {message}"):
+        evaluate(a, Highest(), Rules.preset("sin_robo"), 20, begun=begun)
 
 
 def test_ctrl_c_before_there_is_a_result_is_passed_on():

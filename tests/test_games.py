@@ -11,9 +11,10 @@ from support import Highest, Lowest
 
 from agents import evaluate as evaluation
 from agents import load
+from agents import tournament as tournaments
 from agents.evaluate import evaluate
 from agents.games import GameFile, Stopped, play_games, records
-from agents.tournament import play_tournament
+from agents.tournament import FILE, play_tournament
 from domino_env.game import Game
 from domino_env.record import read_records, record_to_game
 from domino_env.rules import Rules
@@ -180,13 +181,15 @@ BOTS = "heaviest", "lightest", "random"
 
 
 def tournament(folder, save, stop_at=None, names=BOTS):
-    """A tournament that Ctrl-C ends in the pairing of that number."""
+    """A tournament that Ctrl-C ends in the pairing of that number, after a part of it."""
 
     def progress(done, total, note):
         if done == stop_at:
             raise KeyboardInterrupt
 
     agents = [load(name) for name in names]
+    for agent in agents:
+        agent.deals_at_once = 5
     return play_tournament(agents, TWO, 12, 3, folder, progress, save=save)
 
 
@@ -213,22 +216,57 @@ def test_a_tournament_that_was_killed_saves_every_game_once(tmp_path):
     assert parts.read_bytes() == whole.read_bytes()
 
 
+def test_a_tournament_goes_on_from_whatever_was_on_the_disk(tmp_path, monkeypatch):
+    """What a kill leaves: the file of any moment, and more games behind those that it knows."""
+    monkeypatch.setattr(tournaments, "WRITE_EVERY", 0.0)
+    kept, save, snapshots = tmp_path / "kept" / FILE, tmp_path / "g.jsonl", []
+    write = tournaments._File._put
+
+    def noting(*arguments):
+        write(*arguments)
+        if kept.exists():
+            snapshots.append((kept.read_bytes(), save.read_bytes()))
+
+    monkeypatch.setattr(tournaments._File, "_put", noting)
+    whole = tournament(kept.parent, save)
+    monkeypatch.setattr(tournaments._File, "_put", write)
+    games = save.read_bytes()
+    assert len({file for file, _ in snapshots}) == 1 + 3 * 4  # at first, 3 chunks, and their end
+    for file, found in snapshots:
+        kept.write_bytes(file)
+        save.write_bytes(found + b'{"rules": {"pre')
+        assert tournament(kept.parent, save) == whole
+        assert save.read_bytes() == games
+
+
 class Bad(Lowest):
-    """Raises after so many questions."""
+    """Raises in its second chunk of deals."""
 
     name = "bad"
+    deals_at_once = 5
+
+    def seed(self, seed):
+        self.late = isinstance(seed, tuple) and seed[1] > 0
+        super().seed(seed)
 
     def act(self, view):
-        raise RuntimeError("no idea")
+        if self.late:
+            raise RuntimeError("no idea")
+        return super().act(view)
 
 
-def test_the_games_of_a_pairing_that_failed_are_not_saved(tmp_path):
+def test_the_games_of_a_pairing_that_failed_are_not_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(tournaments, "WRITE_EVERY", 0.0)
     agents = [load("heaviest"), Bad(), load("random")]
     save = tmp_path / "g.jsonl"
-    played = play_tournament(agents, TWO, 12, 3, save=save)
-    assert len(played.failures) == 2
-    players = [set(json.loads(line)["players"]) for line in lines(save)]
-    assert players == 24 * [{"heaviest", "random"}]
+    for folder in (None, tmp_path / "kept", tmp_path / "kept"):
+        if folder is None or not folder.exists():
+            save.unlink(missing_ok=True)
+        played = play_tournament(agents, TWO, 12, 3, folder, save=save)
+        assert len(played.failures) == 2
+        assert played.begun is None
+        players = [set(json.loads(line)["players"]) for line in lines(save)]
+        assert players == 24 * [{"heaviest", "random"}]
 
 
 def test_a_file_that_does_not_go_with_the_tournament_is_refused(tmp_path):

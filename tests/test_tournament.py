@@ -1,8 +1,9 @@
 """Tournaments: every pairing once, going on after an end, failing agents, ratings, files."""
 
-import dataclasses
+import json
 import math
 import re
+import signal
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from support import Highest, Lowest
 
 from agents import Agent, AgentError, load, tournament
 from agents.evaluate import evaluate
-from agents.tournament import play_tournament, read_tournament
+from agents.result import NOTHING
+from agents.tournament import FILE, play_tournament, read_tournament
 from domino_env.rules import Rules
 
 TWO = Rules.preset("sin_robo")
@@ -114,13 +116,37 @@ def test_an_interrupted_tournament_goes_on(tmp_path, evaluated, monkeypatch):
     assert evaluated == [("heaviest", "random"), ("lightest", "random")]
 
 
-def test_a_pairing_that_was_cut_short_is_not_kept(tmp_path, monkeypatch):
-    def stopped(a, b, rules, deals, **how):
-        return dataclasses.replace(evaluate(a, b, rules, deals), interrupted=True)
+def test_a_pairing_that_was_cut_short_goes_on_where_it_was(tmp_path, monkeypatch):
+    def in_parts(stop):
+        def progress(done, total, note):
+            if done == 1:
+                stop()
 
-    monkeypatch.setattr(tournament, "evaluate", stopped)
-    part = play_tournament(agents(), TWO, 20, 0, tmp_path)
-    assert (part.results, part.ended, list(tmp_path.iterdir())) == ({}, False, [])
+        entered = agents()
+        for agent in entered:
+            agent.deals_at_once = 5
+        return play_tournament(entered, TWO, 20, 0, tmp_path, progress, threads=1)
+
+    whole = in_parts(lambda: None)
+    (tmp_path / FILE).unlink()
+    for deals in (5, 10, 15):
+        part = in_parts(lambda: signal.raise_signal(signal.SIGINT))
+        assert (list(part.results), part.ended) == ([("heaviest", "lightest")], False)
+        assert part.begun is not None
+        assert (part.begun.a, part.begun.b, part.begun.deals) == ("heaviest", "random", deals)
+        kept = read_tournament(tmp_path)
+        assert (kept, kept and kept.begun) == (part, part.begun)
+    found, played = [], tournament.evaluate
+
+    def noting(*rest, begun, **how):
+        found.append(begun and begun.deals)
+        return played(*rest, begun=begun, **how)
+
+    monkeypatch.setattr(tournament, "evaluate", noting)
+    assert in_parts(lambda: None) == whole
+    assert found == [15, None]
+    assert (kept := read_tournament(tmp_path)) is not None
+    assert kept.begun is None
 
 
 def test_numbers_of_numpy_are_kept_as_those_of_python(tmp_path):
@@ -223,6 +249,36 @@ def test_a_spoilt_file_is_one_clear_line(tmp_path, old, new):
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(file))}: [^\n]*$"):
+        play_tournament(agents("heaviest", "random"), TWO, 5, 0, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        {"sums": NOTHING},
+        {"sums": [5]},
+        {"sums": [4.5, *NOTHING[1:]]},
+        {"sums": [2**70, *NOTHING[1:]]},
+        {"sums": [2, 99, *NOTHING[2:]]},  # no such variance
+        {"b": "expert"},
+        {"start": "0"},
+        {"start": -1},
+        {"start": 1},
+    ],
+    ids=str,
+)
+def test_a_spoilt_pairing_is_one_clear_line(tmp_path, begun):
+    play_tournament(agents("heaviest", "random"), TWO, 5, 0, tmp_path)
+    file = tmp_path / FILE
+    kept = json.loads(file.read_text()) | {"results": []}
+    good = {"a": "heaviest", "b": "random", "sums": [1, *NOTHING[1:]], "start": 0}
+    file.write_text(json.dumps(kept | {"begun": good}))
+    whole = read_tournament(tmp_path)
+    assert whole is not None
+    assert whole.begun is not None
+    assert whole.begun.deals == 1
+    file.write_text(json.dumps(kept | {"begun": good | begun}))
     with pytest.raises(ValueError, match=f"^{re.escape(str(file))}: [^\n]*$"):
         play_tournament(agents("heaviest", "random"), TWO, 5, 0, tmp_path)
 
